@@ -189,3 +189,10 @@ func (e *VersionConflictError) Error() string { panic("not yet") }
 
 // Close stops every drive and waits.
 func (r *Registry) Close() { panic("not yet") }
+
+// bindings gives the session's computing bindings, sorted by key, narrowed to keys when there are any, with the head that they
+// belong to; client-visible ones only unless hostOnly.
+func (s *Session) bindings(hostOnly bool, keys ...string) (bs []*binding, head int64) { panic("not yet") }
+
+// nextCell gives a cell id that was never used.
+func (r *Registry) nextCell() unit.CellID { panic("not yet") }
