@@ -7,11 +7,13 @@ import (
 	"github.com/foldhost/foldhost/event"
 )
 
-// Scan reads the whole answer to a query page by page, as a sequence that ends at the first error. It holds one page.
+// Scan reads the whole answer to a query page by page, as a sequence that ends at the first error. It holds one page. The
+// end is fixed at the first page, and so is the life of the log when the query names none: an answer does not chase a log that
+// grows, and never mixes two lives.
 func Scan(ctx context.Context, s Store, q Query) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
-		end := q.To
-		for {
+		q := q
+		for first := true; ; first = false {
 			page, err := s.Read(ctx, q)
 			if err != nil {
 				yield(event.Event{}, err)
@@ -22,11 +24,11 @@ func Scan(ctx context.Context, s Store, q Query) iter.Seq2[event.Event, error] {
 					return
 				}
 			}
-			if end <= 0 {
-				// The end is fixed at the first page: an answer does not chase a log that grows.
-				end, q.To = page.End, page.End
+			if first {
+				// Not what was asked for: To may lie beyond the log, and waiting there would never end.
+				q.To, q.Life.Incarnation = page.End, page.Incarnation
 			}
-			if page.Next >= end {
+			if page.Next >= q.To {
 				return
 			}
 			q.From = page.Next

@@ -100,9 +100,11 @@ type Batch struct {
 type Commit struct {
 	// First is the seq of the first event, Seq the length of the log afterwards.
 	First, Seq int64
-	// Position rises over all logs of the store, by at least one for each commit.
+	// Position is that of the commit's last event. It rises over all logs of the store: each event has a position of its own, and a
+	// creation without events takes one too.
 	Position int64
-	Time     int64
+	// Time is the wall time of the commit, ms since the epoch.
+	Time int64
 	// Repeated says that nothing was written because the key was known.
 	Repeated bool
 }
@@ -113,7 +115,7 @@ type KeyRecord struct {
 	Commit Commit
 }
 
-// Query asks for events of one log with From ≤ seq < To.
+// Query asks for events of one log with From ≤ seq < To. Negative From, Limit or MaxBytes give *InvalidError.
 type Query struct {
 	Life Life
 	From int64
@@ -121,7 +123,8 @@ type Query struct {
 	To int64
 	// Types narrows the answer: nil is every type, empty and not nil is none.
 	Types []string
-	// Limit and MaxBytes bound the page; 0 is the store's own bound. At least one event comes whatever its size.
+	// Limit and MaxBytes bound the page, up to the store's own bounds, which 0 stands for. MaxBytes counts at least the bytes of
+	// data. At least one event comes whatever its size.
 	Limit    int
 	MaxBytes int
 }
@@ -129,13 +132,17 @@ type Query struct {
 // Page is a part of an answer.
 type Page struct {
 	Events []event.Event
-	// Next is where to go on: every matching event below it has been given. The answer is complete when Next ≥ End.
+	// Next is where to go on: every matching event below it has been given. It is above From unless the answer is complete,
+	// which it is when Next ≥ End.
 	Next int64
-	// End is To, or the end of the log as this call saw it.
+	// End is To, or the end of the log as this call saw it when To is not within the log.
 	End int64
+	// Incarnation is the life that the page was read from.
+	Incarnation string
 }
 
-// ListQuery pages over logs. Cursor is opaque; empty starts at the latest.
+// ListQuery pages over logs. Cursor is opaque; empty starts at the latest. Across the pages of one listing no log comes twice, and
+// one that is not committed to meanwhile comes once.
 type ListQuery struct {
 	Limit  int
 	Cursor string
@@ -147,21 +154,23 @@ type ListPage struct {
 	Cursor string
 }
 
-// TailQuery asks for what was committed after a position.
+// TailQuery asks for what was committed after a position: 0 for everything, or any position that the store gave. Types and Limit
+// are those of Query.
 type TailQuery struct {
 	After int64
 	Types []string
 	Limit int
 }
 
-// TailPage is a part of what was committed. Position is where to go on from; the answer is complete when Position ≥ End.
+// TailPage is a part of what was committed. Position is where to go on from: every matching event up to it has been given. It is
+// above After unless the answer is complete, which it is when Position ≥ End. A page may be empty and not the last.
 type TailPage struct {
 	Events   []TailEvent
 	Position int64
 	End      int64
 }
 
-// TailEvent is an event with the life of the log it belongs to and the position of its commit.
+// TailEvent is an event with the life of the log it belongs to and its position, which no other event of the store has.
 type TailEvent struct {
 	Life     Life
 	Position int64

@@ -1,0 +1,46 @@
+package memory
+
+import (
+	"sync"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+)
+
+// log is one life of one session's log.
+type log struct {
+	header       event.Header
+	incarnation  string
+	firstLiveSeq int64
+
+	mu     sync.RWMutex
+	events chunks[event.Event]
+	// byType finds the events of a type without looking at the others.
+	byType map[string]*typeIndex
+	keys   map[string]eventlog.KeyRecord
+
+	// place is guarded by order.mu.
+	place place
+}
+
+// typeIndex lists the seqs of the events of one type, ascending.
+type typeIndex struct {
+	// name is shared by all events of the type, so that they do not keep alive the lines they were read from.
+	name string
+	seqs []int64
+}
+
+// add needs l.mu, or a log that nobody else has seen.
+func (l *log) add(ev event.Event) {
+	idx := l.byType[ev.Type]
+	if idx == nil {
+		if l.byType == nil {
+			l.byType = make(map[string]*typeIndex)
+		}
+		idx = &typeIndex{name: ev.Type}
+		l.byType[ev.Type] = idx
+	}
+	ev.Type = idx.name
+	idx.seqs = append(idx.seqs, ev.Seq)
+	l.events.append(&ev)
+}

@@ -1,0 +1,235 @@
+// Package memory is the store that keeps logs in memory: for tests, for programs that want sessions and no disk, and as the
+// plainest reading of what eventlog.Store promises.
+//
+// It never copies or looks into an event's data: what it is given it keeps and hands out again, so neither side may write
+// to it. What it returns stays valid whatever happens to the log later.
+//
+// Three locks guard it, always taken in this order and never across I/O or a caller's code:
+//
+//   - Store.mu guards the set of logs and whether the store is closed. Every call holds it shared for its whole length, so a
+//     create, delete or close, which hold it alone, meet no call half done.
+//   - log.mu guards the events of one log, its index and its idempotency keys.
+//   - order.mu guards commit positions and what they order. It is held for a few stores per commit.
+package memory
+
+import (
+	"context"
+	"crypto/rand"
+	"sync"
+	"time"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+)
+
+// Bounds on a page when the query has none, or asks for more.
+const (
+	// 1,000 events: what a reader folds within a millisecond or so, and what a copy under a lock costs tens of microseconds for.
+	pageEvents = 1000
+	// 4 MiB: the limit on one event, so that a page of ordinary events is never larger than the largest event.
+	pageBytes = 4 << 20
+	// 100 logs: a screenful or two.
+	pageLogs = 100
+	// 20,000 events looked at by one Tail call that finds none of its types: some hundred microseconds, after which it reports how
+	// far it came instead of looking on.
+	tailScan = 20_000
+	// 1,000 spans: each has an event, so an unfiltered page needs no more. They are copied under the order's lock, 40 KiB.
+	tailSpans = pageEvents
+)
+
+// Store implements eventlog.Store. The zero Store is not ready; use New.
+type Store struct {
+	identity eventlog.Identity
+
+	mu     sync.RWMutex
+	closed bool
+	logs   map[string]*log
+
+	order order
+}
+
+var _ eventlog.Store = (*Store)(nil)
+
+// New returns an empty store with an identity of its own.
+func New() *Store {
+	return &Store{
+		identity: eventlog.Identity{StoreID: rand.Text(), Boot: 1},
+		logs:     make(map[string]*log),
+	}
+}
+
+// Identity implements eventlog.Store. Nothing in memory outlives its process, so Boot is always 1.
+func (s *Store) Identity() eventlog.Identity { return s.identity }
+
+// Create implements eventlog.Store. Events are pulled with no lock held.
+func (s *Store) Create(ctx context.Context, c eventlog.Creation) (eventlog.Info, error) {
+	if c.Header.ID == "" {
+		return eventlog.Info{}, &eventlog.InvalidError{Reason: "a log needs an id: set Creation.Header.ID"}
+	}
+	if err := s.free(ctx, c.Header.ID); err != nil {
+		return eventlog.Info{}, err
+	}
+	l := &log{header: c.Header, incarnation: incarnation(), firstLiveSeq: c.FirstLiveSeq}
+	if c.Events != nil {
+		for ev, err := range c.Events {
+			if err == nil {
+				err = ctx.Err()
+			}
+			if err == nil && ev.Seq != l.events.len() {
+				err = outOfRow(ev.Seq, l.events.len())
+			}
+			if err != nil {
+				return eventlog.Info{}, err
+			}
+			l.add(ev)
+		}
+	}
+
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.usable(ctx); err != nil {
+		return eventlog.Info{}, err
+	}
+	if s.logs[c.Header.ID] != nil {
+		return eventlog.Info{}, &eventlog.ExistsError{ID: c.Header.ID}
+	}
+	s.logs[c.Header.ID] = l
+	s.order.commit(l, 0, l.events.len(), time.Now().UnixMilli())
+	return s.order.info(l), nil
+}
+
+// Append implements eventlog.Store.
+func (s *Store) Append(ctx context.Context, b eventlog.Batch) (eventlog.Commit, error) {
+	if err := check(b); err != nil {
+		return eventlog.Commit{}, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	l, err := s.find(ctx, b.Life)
+	if err != nil {
+		return eventlog.Commit{}, err
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if b.Key != "" {
+		if k, ok := l.keys[b.Key]; ok {
+			if k.Digest != b.Digest {
+				return eventlog.Commit{}, &eventlog.KeyReusedError{ID: b.Life.ID, Key: b.Key}
+			}
+			k.Commit.Repeated = true
+			return k.Commit, nil
+		}
+	}
+	first := l.events.len()
+	if b.Events[0].Seq != first {
+		return eventlog.Commit{}, &eventlog.SeqConflictError{ID: b.Life.ID, Seq: first, Expected: b.Events[0].Seq}
+	}
+	// Again, because the wait for the log may have been long. From here on nothing fails.
+	if err := ctx.Err(); err != nil {
+		return eventlog.Commit{}, err
+	}
+	for i := range b.Events {
+		l.add(b.Events[i])
+	}
+	commit := eventlog.Commit{First: first, Seq: l.events.len(), Time: time.Now().UnixMilli()}
+	commit.Position = s.order.commit(l, first, commit.Seq, commit.Time)
+	if b.Key != "" {
+		if l.keys == nil {
+			l.keys = make(map[string]eventlog.KeyRecord)
+		}
+		l.keys[b.Key] = eventlog.KeyRecord{Digest: b.Digest, Commit: commit}
+	}
+	return commit, nil
+}
+
+// Info implements eventlog.Store.
+func (s *Store) Info(ctx context.Context, id string) (eventlog.Info, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	l, err := s.find(ctx, eventlog.Life{ID: id})
+	if err != nil {
+		return eventlog.Info{}, err
+	}
+	return s.order.info(l), nil
+}
+
+// Lookup implements eventlog.Store.
+func (s *Store) Lookup(ctx context.Context, life eventlog.Life, key string) (eventlog.KeyRecord, bool, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	l, err := s.find(ctx, life)
+	if err != nil {
+		return eventlog.KeyRecord{}, false, err
+	}
+	l.mu.RLock()
+	defer l.mu.RUnlock()
+	k, ok := l.keys[key]
+	return k, ok, nil
+}
+
+// Delete implements eventlog.Store.
+func (s *Store) Delete(ctx context.Context, life eventlog.Life) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l, err := s.find(ctx, life)
+	if err != nil {
+		return err
+	}
+	delete(s.logs, life.ID)
+	s.order.remove(l)
+	// The commit order may still point at the log for a while; its events go now.
+	l.events, l.byType, l.keys = chunks[event.Event]{}, nil, nil
+	return nil
+}
+
+// Close implements eventlog.Store. It waits for the calls under way, and a second one gives ErrClosed.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.closed {
+		return eventlog.ErrClosed
+	}
+	s.closed, s.logs = true, nil
+	s.order.reset()
+	return nil
+}
+
+// free says whether a log with this id could be created now.
+func (s *Store) free(ctx context.Context, id string) error {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	if s.logs[id] != nil {
+		return &eventlog.ExistsError{ID: id}
+	}
+	return nil
+}
+
+// usable needs s.mu.
+func (s *Store) usable(ctx context.Context) error {
+	if s.closed {
+		return eventlog.ErrClosed
+	}
+	return ctx.Err()
+}
+
+// find needs s.mu.
+func (s *Store) find(ctx context.Context, life eventlog.Life) (*log, error) {
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	l := s.logs[life.ID]
+	if l == nil {
+		return nil, &eventlog.NotFoundError{ID: life.ID}
+	}
+	if life.Incarnation != "" && life.Incarnation != l.incarnation {
+		return nil, &eventlog.IncarnationError{ID: life.ID, Have: l.incarnation, Want: life.Incarnation}
+	}
+	return l, nil
+}
+
+// incarnation is short, as it travels with every position, and random enough that two lives of one id never share it:
+// 60 bits.
+func incarnation() string { return rand.Text()[:12] }
