@@ -2,6 +2,7 @@ package logtest
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -46,7 +47,7 @@ type machine struct {
 	prefix string
 	start  int64
 	logs   map[string]*modelLog
-	// tail is what was committed, deleted lives included.
+	// history is what was committed, deleted lives included.
 	history []eventlog.TailEvent
 	past    []eventlog.Life
 }
@@ -98,13 +99,13 @@ func (m *machine) commit(l *modelLog, events []event.Event, position int64) {
 	l.events, l.position = append(l.events, events...), position
 }
 
+// pick takes a log that is there, or makes one: a step that is skipped would end the history early.
 func (m *machine) pick(t *rapid.T) (string, *modelLog) {
-	id := m.prefix + modelIDs.Draw(t, "id")
-	l := m.logs[id]
-	if l == nil {
-		t.Skip("no such log")
+	if len(m.logs) == 0 {
+		m.createOne(t)
 	}
-	return id, l
+	id := rapid.SampledFrom(slices.Sorted(maps.Keys(m.logs))).Draw(t, "log")
+	return id, m.logs[id]
 }
 
 func (m *machine) createOne(t *rapid.T) {
@@ -125,8 +126,12 @@ func (m *machine) createOne(t *rapid.T) {
 
 func (m *machine) appendOne(t *rapid.T) {
 	_, l := m.pick(t)
+	m.appendTo(t, l, rapid.Bool().Draw(t, "keyed"))
+}
+
+func (m *machine) appendTo(t *rapid.T, l *modelLog, keyed bool) {
 	b := eventlog.Batch{Life: l.life, Events: m.batch(t, int64(len(l.events)), 1)}
-	if rapid.Bool().Draw(t, "keyed") {
+	if keyed {
 		b.Key, b.Digest = fmt.Sprint("key", len(l.keys)), "d"
 	}
 	c, err := m.Append(m.Context(), b)
@@ -134,7 +139,7 @@ func (m *machine) appendOne(t *rapid.T) {
 		m.Fatalf("Append: %+v, %v", c, err)
 	}
 	m.commit(l, b.Events, c.Position)
-	if b.Key != "" {
+	if keyed {
 		l.keys[b.Key] = eventlog.KeyRecord{Digest: b.Digest, Commit: c}
 	}
 }
@@ -143,7 +148,7 @@ func (m *machine) conflictOne(t *rapid.T) {
 	_, l := m.pick(t)
 	from := rapid.Int64Range(0, int64(len(l.events))+3).Draw(t, "from")
 	if from == int64(len(l.events)) {
-		t.Skip("no conflict")
+		from++
 	}
 	_, err := m.Append(m.Context(), eventlog.Batch{Life: l.life, Events: row(from, "x")})
 	if e := wantErr[*eventlog.SeqConflictError](m.kit, "Append", err); e.Seq != int64(len(l.events)) {
@@ -154,7 +159,7 @@ func (m *machine) conflictOne(t *rapid.T) {
 func (m *machine) repeatOne(t *rapid.T) {
 	_, l := m.pick(t)
 	if len(l.keys) == 0 {
-		t.Skip("no key yet")
+		m.appendTo(t, l, true)
 	}
 	key := fmt.Sprint("key", rapid.IntRange(0, len(l.keys)-1).Draw(t, "key"))
 	b := eventlog.Batch{Life: l.life, Events: m.batch(t, rapid.Int64Range(0, 9).Draw(t, "from"), 1), Key: key, Digest: "d"}
