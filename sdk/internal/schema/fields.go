@@ -1,0 +1,59 @@
+package schema
+
+import (
+	"reflect"
+	"strings"
+)
+
+// field is one field of a struct as encoding/json writes it.
+type field struct {
+	reflect.StructField
+	// name is the JSON name.
+	name string
+	// optional says that the field may be left out: omitempty or omitzero.
+	optional bool
+	// quoted says that a number or boolean is written as a string.
+	quoted bool
+}
+
+// fieldsOf lists the fields of a struct that has passed inspection, those of embedded structs in their place.
+func fieldsOf(t reflect.Type) []field {
+	var fields []field
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		name, options := jsonTag(sf)
+		if name == "-" && options == nil {
+			continue
+		}
+		if sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Struct {
+			fields = append(fields, fieldsOf(sf.Type)...)
+			continue
+		}
+		if !sf.IsExported() {
+			continue
+		}
+		f := field{StructField: sf, name: name}
+		if name == "" {
+			f.name = sf.Name
+		}
+		for _, o := range options {
+			switch o {
+			case "omitempty", "omitzero":
+				f.optional = true
+			case "string":
+				f.quoted = true
+			}
+		}
+		fields = append(fields, f)
+	}
+	return fields
+}
+
+// jsonTag splits the json tag. options is nil where there is no comma: "-" leaves a field out, and "-," names it "-".
+func jsonTag(sf reflect.StructField) (name string, options []string) {
+	name, rest, comma := strings.Cut(sf.Tag.Get("json"), ",")
+	if comma {
+		options = strings.Split(rest, ",")
+	}
+	return name, options
+}
