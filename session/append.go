@@ -1,0 +1,97 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+)
+
+// Append appends one event and returns it as it was logged. data is any Go value that JSON carries losslessly, or JSON text as json.RawMessage.
+//
+// Checks come in the order lossless data, shape, retired encodings, lossless intent, re-entrancy, surface, hooks; then commit, then
+// publication. A refusal changes nothing. Errors: *event.Error for a broken rule, *ReentrantError, *VetoError,
+// *eventlog.NotFoundError, ErrClosed, the context's while it waits, and what the store says. After any other error of the store the event may be in the log.
+func (s *Session) Append(ctx context.Context, typ string, data any, in Intent) (event.Event, error) {
+	raw, err := event.Encode(data)
+	if err != nil {
+		return event.Event{}, err
+	}
+	var draft [1]event.Draft
+	d := &draft[0]
+	d.Type, d.Data, d.Time = typ, raw, unstamped
+	if err := admit(d, in); err != nil {
+		return event.Event{}, err
+	}
+	c, err := s.take(ctx)
+	if err != nil {
+		return event.Event{}, err
+	}
+	defer c.leave()
+	return c.appendOne(ctx, draft[:])
+}
+
+// Item is one event of a batch.
+type Item struct {
+	Type      string
+	Data      json.RawMessage
+	Intent    Intent
+	Time      *int64 // nil: now
+	Ignorable bool
+	// OpFault and SourcesFault carry what a carrier could not even express in Intent; see event.Draft.
+	OpFault, SourcesFault string
+}
+
+// Batch is appended as a whole or not at all.
+type Batch struct {
+	Items []Item
+	// ExpectedSeq makes it conditional: the seq that the first event is to get.
+	ExpectedSeq *int64
+	// Key and Digest make it idempotent, see eventlog.Batch. A key that is known gives the first commit and its events, whatever the session looks like now.
+	Key, Digest string
+}
+
+// AppendBatch appends the items and says where they went. Errors are as for Append, with refusals of an item as *event.IndexError, and
+// *eventlog.SeqConflictError when ExpectedSeq is not the next seq, *eventlog.KeyReusedError, *eventlog.InvalidError for an empty batch.
+func (s *Session) AppendBatch(ctx context.Context, b Batch) (eventlog.Commit, []event.Event, error) {
+	if len(b.Items) == 0 {
+		return eventlog.Commit{}, nil, &eventlog.InvalidError{Reason: "a batch needs at least one item"}
+	}
+	drafts := make([]event.Draft, len(b.Items))
+	for i := range b.Items {
+		if err := b.Items[i].draft(&drafts[i]); err != nil {
+			return eventlog.Commit{}, nil, &event.IndexError{Index: int64(i), Err: err}
+		}
+	}
+	c, err := s.take(ctx)
+	if err != nil {
+		return eventlog.Commit{}, nil, err
+	}
+	defer c.leave()
+	return c.append(ctx, drafts, condition{expected: b.ExpectedSeq, key: b.Key, digest: b.Digest})
+}
+
+// draft checks the item as far as that needs no session.
+func (it *Item) draft(d *event.Draft) error {
+	raw, err := event.Encode(it.Data)
+	if err != nil {
+		return err
+	}
+	d.Type, d.Data, d.Time, d.Ignorable = it.Type, raw, unstamped, it.Ignorable
+	if it.Time != nil {
+		if d.Time = *it.Time; d.Time == unstamped {
+			d.Time++ // out of range either way, and not taken for absent
+		}
+	}
+	if err := admit(d, it.Intent); err != nil {
+		return err
+	}
+	if it.OpFault != "" {
+		d.Op, d.OpFault = event.Op{}, it.OpFault
+	}
+	if it.SourcesFault != "" {
+		d.Sources, d.SourcesFault = nil, it.SourcesFault
+	}
+	return nil
+}

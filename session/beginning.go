@@ -1,0 +1,144 @@
+package session
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"iter"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+)
+
+// beginning follows the events that a session is made from, as they stream to the store: it validates each as an append would be, and builds the
+// surface that the session will have. It holds no log.
+type beginning struct {
+	set     *Set
+	planner *planner
+	// results are the tool/results that a later event may rewrite, without their content, which is not compared: it is most of a log.
+	results map[int64]event.Event
+	// next is the seq of the next event; last the type of the one before.
+	next int64
+	last string
+}
+
+func newBeginning(t *Set) *beginning {
+	return &beginning{set: t, planner: newPlanner(), results: make(map[int64]event.Event)}
+}
+
+// events validates drafts on their way to the store, with session/end-seed at the end if that is asked for and missing. Refusals are *event.IndexError.
+func (b *beginning) events(ctx context.Context, drafts iter.Seq2[event.Draft, error], endSeed bool) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for d, err := range drafts {
+			if err == nil {
+				if err = b.admit(ctx, &d); err != nil {
+					err = &event.IndexError{Index: b.next, Err: err}
+				}
+			}
+			if err != nil {
+				yield(event.Event{}, err)
+				return
+			}
+			b.passed(&d.Event)
+			if !yield(d.Event, nil) {
+				return
+			}
+		}
+		if endSeed && b.last != event.EndSeed {
+			yield(b.end(), nil)
+		}
+	}
+}
+
+// trusted is events for a prefix of an accepted log: only the surface is followed, which fails if the log is damaged.
+func (b *beginning) trusted(ctx context.Context, id string, log iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for ev, err := range log {
+			if err == nil {
+				if err = b.plan(ctx, &event.Draft{Event: ev}); err != nil {
+					err = damage(id, ev.Seq, err)
+				}
+			}
+			if err != nil {
+				yield(event.Event{}, err)
+				return
+			}
+			b.passed(&ev)
+			if !yield(ev, nil) {
+				return
+			}
+		}
+		if b.last != event.EndSeed {
+			yield(b.end(), nil)
+		}
+	}
+}
+
+// admit checks in the order of the specification; that data is lossless JSON is known.
+func (b *beginning) admit(ctx context.Context, d *event.Draft) error {
+	if err := checkEnvelope(&d.Event); err != nil {
+		return err
+	}
+	if err := event.CheckSize(&d.Event, b.set.o.MaxEventBytes); err != nil {
+		return err
+	}
+	if err := event.CheckShape(&d.Event); err != nil {
+		return err
+	}
+	return b.plan(ctx, d)
+}
+
+func (b *beginning) plan(ctx context.Context, d *event.Draft) error {
+	return b.planner.accept(ctx, d, func(_ context.Context, seq int64) (event.Event, error) {
+		if ev, ok := b.results[seq]; ok {
+			return ev, nil
+		}
+		return event.Event{Seq: seq}, nil // a node of another type
+	})
+}
+
+func (b *beginning) passed(e *event.Event) {
+	if e.Type == event.ToolResult {
+		frame := *e
+		frame.Data = withoutResultContent(e.Data)
+		b.results[e.Seq] = frame
+		if e.Op.Kind == event.OpReplace { // of exactly one tool/result
+			delete(b.results, e.Op.Start)
+		}
+	}
+	b.next, b.last = e.Seq+1, e.Type
+}
+
+// end is the session/end-seed of a seed that lacks it.
+func (b *beginning) end() event.Event {
+	b.planner.m.Advance(b.next + 1)
+	return event.Event{Type: event.EndSeed, Seq: b.next, Time: b.set.o.Now().UnixMilli(), Data: json.RawMessage(`{}`)}
+}
+
+// withoutResultContent copies the data of a tool/result with an empty list in the place of the content of its result block, or as it is where it
+// cannot be told where that stands.
+func withoutResultContent(data json.RawMessage) json.RawMessage {
+	var block json.RawMessage
+	event.Elements(event.Lookup(data, "message", "content"), func(elem json.RawMessage) bool {
+		block = elem
+		return false
+	})
+	content := event.Lookup(block, "content")
+	// A part of data ends where data does, as far as capacities go, so they tell where it begins.
+	at := cap(data) - cap(content)
+	if content == nil || at < 0 || at+len(content) > len(data) || !bytes.Equal(data[at:at+len(content)], content) {
+		return data
+	}
+	out := make(json.RawMessage, 0, len(data)-len(content)+2)
+	out = append(out, data[:at]...)
+	out = append(out, '[', ']')
+	return append(out, data[at+len(content):]...)
+}
+
+// prefix is the first n events of a log, in the store's pages.
+func (t *Set) prefix(ctx context.Context, life eventlog.Life, n int64) iter.Seq2[event.Event, error] {
+	if n == 0 {
+		return func(func(event.Event, error) bool) {}
+	}
+	return eventlog.Scan(ctx, t.store, eventlog.Query{Life: life, To: n})
+}

@@ -1,0 +1,261 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/surface"
+)
+
+// catchUpTimeout bounds how long an append that failed waits to learn what the store holds. A store that does not say within this is not worth
+// a live session: the next touch asks again.
+const catchUpTimeout = 10 * time.Second
+
+// catchUpEvents is how many events at most are adopted at a time, as many as a page of a store usually holds.
+const catchUpEvents = 1000
+
+// condition is what an append depends on beside its events.
+type condition struct {
+	expected    *int64
+	key, digest string
+}
+
+// appendOne is append for a single draft, whose refusals need no index.
+func (c *core) appendOne(ctx context.Context, draft []event.Draft) (event.Event, error) {
+	_, events, err := c.append(ctx, draft, condition{})
+	if err != nil {
+		var item *event.IndexError
+		if errors.As(err, &item) {
+			err = item.Err
+		}
+		return event.Event{}, err
+	}
+	return events[0], nil
+}
+
+// append is the main road: idempotency, condition, plan, hooks, commit, apply, publish. The turn is held, and drafts have passed every check that needs
+// no session. A refused draft comes as *event.IndexError.
+func (c *core) append(ctx context.Context, drafts []event.Draft, on condition) (eventlog.Commit, []event.Event, error) {
+	if on.key != "" {
+		commit, events, known, err := c.repeated(ctx, on)
+		if known || err != nil {
+			return commit, events, err
+		}
+	}
+	base := c.seq()
+	if on.expected != nil && *on.expected != base {
+		return eventlog.Commit{}, nil, &eventlog.SeqConflictError{ID: c.s.id, Seq: base, Expected: *on.expected}
+	}
+	now := c.set.o.Now().UnixMilli()
+	for i := range drafts {
+		d := &drafts[i]
+		d.Seq = base + int64(i)
+		if d.Time == unstamped {
+			d.Time = now
+		}
+		if err := event.CheckSize(&d.Event, c.set.o.MaxEventBytes); err != nil {
+			return eventlog.Commit{}, nil, &event.IndexError{Index: int64(i), Err: err}
+		}
+	}
+	var room [1]surface.Plan
+	plans, err := c.plan(ctx, drafts, room[:0])
+	if err != nil {
+		return eventlog.Commit{}, nil, err
+	}
+	events := undraft(drafts)
+	if err := c.ask(ctx, events); err != nil {
+		return eventlog.Commit{}, nil, err
+	}
+	commit, err := c.set.store.Append(ctx, eventlog.Batch{Life: c.life(), Events: events, Key: on.key, Digest: on.digest})
+	if err != nil {
+		return eventlog.Commit{}, nil, c.failed(ctx, base, err)
+	}
+	if commit.Repeated { // somebody else used the key since we looked
+		if err := c.catchUp(ctx); err != nil {
+			return eventlog.Commit{}, nil, err
+		}
+		return c.readCommit(ctx, commit)
+	}
+	c.apply(events, plans)
+	c.publish(ctx, events)
+	return commit, events, nil
+}
+
+// repeated looks for the key of the request. It comes before everything that depends on what the session looks like now.
+func (c *core) repeated(ctx context.Context, on condition) (commit eventlog.Commit, events []event.Event, known bool, err error) {
+	k, known, err := c.set.store.Lookup(ctx, c.life(), on.key)
+	if err != nil || !known {
+		return eventlog.Commit{}, nil, false, notFound(err)
+	}
+	if k.Digest != on.digest {
+		return eventlog.Commit{}, nil, true, &eventlog.KeyReusedError{ID: c.s.id, Key: on.key}
+	}
+	commit, events, err = c.readCommit(ctx, k.Commit)
+	return commit, events, true, err
+}
+
+// readCommit reads back what a commit wrote.
+func (c *core) readCommit(ctx context.Context, commit eventlog.Commit) (eventlog.Commit, []event.Event, error) {
+	commit.Repeated = true
+	events := make([]event.Event, 0, commit.Seq-commit.First)
+	for ev, err := range eventlog.Scan(ctx, c.set.store, eventlog.Query{Life: c.life(), From: commit.First, To: commit.Seq}) {
+		if err != nil {
+			return eventlog.Commit{}, nil, fmt.Errorf("read back the commit of a known key: %w", notFound(err))
+		}
+		events = append(events, ev)
+	}
+	return commit, events, nil
+}
+
+// tryPlan plans under the lock. One draft, the usual case, is planned on the surface as it is.
+func (c *core) tryPlan(drafts []event.Draft, plans []surface.Plan) (planned []surface.Plan, need int64, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(drafts) > 1 {
+		return c.planner.tryBatch(drafts, plans)
+	}
+	plan, need, err := c.planner.try(&drafts[0])
+	if err != nil {
+		err = &event.IndexError{Err: err}
+	}
+	return append(plans, plan), need, err
+}
+
+// plan checks drafts, each on top of those before it, and changes nothing that anybody could see.
+func (c *core) plan(ctx context.Context, drafts []event.Draft, plans []surface.Plan) ([]surface.Plan, error) {
+	for {
+		planned, need, err := c.tryPlan(drafts, plans)
+		if need < 0 {
+			return planned, err
+		}
+		ev, err := c.readKnown(ctx, drafts, need)
+		if err != nil {
+			return nil, fmt.Errorf("read the event that is to be replaced: %w", notFound(err))
+		}
+		c.mu.Lock()
+		c.planner.known = &ev
+		c.mu.Unlock()
+	}
+}
+
+func (c *core) readKnown(ctx context.Context, drafts []event.Draft, seq int64) (event.Event, error) {
+	if first := drafts[0].Seq; seq >= first {
+		return drafts[seq-first].Event, nil
+	}
+	return c.set.readOne(ctx, c.life(), seq)
+}
+
+// failed brings the session into line with the store after an append that failed, and returns what to tell the caller.
+func (c *core) failed(ctx context.Context, base int64, err error) error {
+	if nothingWritten(err) {
+		return err
+	}
+	var conflict *eventlog.SeqConflictError
+	isConflict := errors.As(err, &conflict)
+	if lost := c.catchUp(ctx); lost != nil {
+		var gone *eventlog.NotFoundError
+		if errors.As(lost, &gone) {
+			return lost
+		}
+		return fmt.Errorf("%w (and the session went cold: %w)", err, lost)
+	}
+	if isConflict {
+		return &eventlog.SeqConflictError{ID: c.s.id, Seq: c.seq(), Expected: base}
+	}
+	return err
+}
+
+// nothingWritten says whether an error of the store is a refusal which promises that the log is as it was. An ended context promises that too, but
+// costs only one look at the head to be sure of, so it is not taken at its word.
+func nothingWritten(err error) bool {
+	var reused *eventlog.KeyReusedError
+	var invalid *eventlog.InvalidError
+	var full *eventlog.DiskFullError
+	return errors.As(err, &reused) || errors.As(err, &invalid) || errors.As(err, &full) || errors.Is(err, eventlog.ErrClosed)
+}
+
+// catchUp applies and publishes what the store has beyond the session, in order and once. If it cannot, the core ends: dropped, or deleted
+// when the life is over. It does not end with ctx, since what was committed must be published.
+func (c *core) catchUp(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), catchUpTimeout)
+	defer cancel()
+	err := c.readOn(ctx)
+	var gone *eventlog.NotFoundError
+	switch {
+	case err == nil:
+	case errors.As(err, &gone):
+		c.finish(deleted)
+	default:
+		c.finish(dropped)
+	}
+	return err
+}
+
+func (c *core) readOn(ctx context.Context) error {
+	info, err := c.s.Info(ctx)
+	if err != nil {
+		return err
+	}
+	have := c.seq()
+	if info.Seq == have {
+		return nil
+	}
+	if info.Seq < have {
+		return &eventlog.CorruptError{ID: c.s.id, Seq: info.Seq, Reason: fmt.Sprintf("the log has %d events and had %d", info.Seq, have)}
+	}
+	var drafts []event.Draft
+	for ev, err := range eventlog.Scan(ctx, c.set.store, eventlog.Query{Life: c.life(), From: have, To: info.Seq}) {
+		if err != nil {
+			return notFound(err)
+		}
+		drafts = append(drafts, event.Draft{Event: ev})
+		if len(drafts) == catchUpEvents || ev.Seq == info.Seq-1 {
+			if err := c.adopt(ctx, drafts); err != nil {
+				return damage(c.s.id, drafts[0].Seq, err)
+			}
+			drafts = drafts[:0]
+		}
+	}
+	if have := c.seq(); have < info.Seq && c.fate == alive {
+		return &eventlog.CorruptError{ID: c.s.id, Seq: have, Reason: "the event is missing"}
+	}
+	return nil
+}
+
+// adopt applies and publishes events that the store has and the session has not.
+func (c *core) adopt(ctx context.Context, drafts []event.Draft) error {
+	if c.fate != alive { // the drive gave up in the middle; the next one starts from the log
+		return nil
+	}
+	plans, err := c.plan(ctx, drafts, nil)
+	if err != nil {
+		return err
+	}
+	events := undraft(drafts)
+	c.apply(events, plans)
+	c.publish(ctx, events)
+	return nil
+}
+
+// undraft copies the events out of drafts, as what is handed out must not change when drafts are used again.
+func undraft(drafts []event.Draft) []event.Event {
+	events := make([]event.Event, len(drafts))
+	for i := range drafts {
+		events[i] = drafts[i].Event
+	}
+	return events
+}
+
+// apply makes committed events part of what readers see.
+func (c *core) apply(events []event.Event, plans []surface.Plan) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range events {
+		c.planner.m.Apply(plans[i])
+		c.messages.add(&events[i], c.set.o.MaxMessageBytes)
+	}
+}

@@ -1,0 +1,132 @@
+package session
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"iter"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+)
+
+// New is a session to be made.
+type New struct {
+	// Header is copied. ID empty: one is made up. CreatedAt 0: now.
+	Header event.Header
+	// Seed is nil for none; an empty seed is a seed. Elements are validated as appends would be, and copied.
+	Seed []event.Draft
+}
+
+// Create makes a session and leaves it live. A seed ends with session/end-seed, which is added unless it is there. Errors: *eventlog.ExistsError,
+// *event.Error (header), *event.IndexError (seed), ErrClosed, and what the store says.
+func (t *Set) Create(ctx context.Context, n New) (*Session, error) {
+	h := cloneHeader(n.Header)
+	if h.ID == "" {
+		h.ID = rand.Text()
+	}
+	if h.CreatedAt == 0 {
+		h.CreatedAt = t.o.Now().UnixMilli()
+	}
+	if n.Seed == nil {
+		return t.create(ctx, h, 0, nil, false)
+	}
+	seed := func(yield func(event.Draft, error) bool) {
+		for i := range n.Seed {
+			d, err := detached(&n.Seed[i])
+			if err != nil {
+				err = &event.IndexError{Index: int64(i), Err: err}
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+	return t.create(ctx, h, int64(len(n.Seed)), seed, true)
+}
+
+// detached copies a draft that a Go caller may have made by hand and may go on to change: its data is checked here.
+func detached(d *event.Draft) (event.Draft, error) {
+	raw, err := event.Compact(d.Data, "$.data")
+	if err != nil {
+		return event.Draft{}, err
+	}
+	c := *d
+	c.Data = raw
+	if d.Sources != nil {
+		c.Sources = append([]int64{}, d.Sources...)
+	}
+	return c, nil
+}
+
+// Import makes a session from the events of a log: no seed, nothing is added. All or nothing. The drafts must have passed event.DecodeDraft or the
+// equal of it; they are pulled once, in order, and not kept. An error that events yields is returned as it is; others are as for Create.
+func (t *Set) Import(ctx context.Context, h event.Header, events iter.Seq2[event.Draft, error]) (*Session, error) {
+	return t.create(ctx, cloneHeader(h), 0, events, false)
+}
+
+// create makes a session from drafts, nil for none. An import has no seed: firstLive is 0 and nothing is added at the end.
+func (t *Set) create(ctx context.Context, h event.Header, firstLive int64, drafts iter.Seq2[event.Draft, error], endSeed bool) (*Session, error) {
+	if err := h.Check(); err != nil {
+		return nil, err
+	}
+	b := newBeginning(t)
+	creation := eventlog.Creation{Header: h, FirstLiveSeq: firstLive}
+	if drafts != nil {
+		creation.Events = b.events(ctx, drafts, endSeed)
+	}
+	return t.commitCreation(ctx, creation, b.planner)
+}
+
+// commitCreation hands a creation to the store and makes the session live with the planner that followed its events.
+func (t *Set) commitCreation(ctx context.Context, creation eventlog.Creation, p *planner) (*Session, error) {
+	if err := t.begin(); err != nil {
+		return nil, err
+	}
+	defer t.running.Done()
+	t.mu.Lock()
+	deletions := t.deletions
+	t.mu.Unlock()
+	info, err := t.store.Create(ctx, creation)
+	if err != nil {
+		return nil, err
+	}
+	c := newCore(t, t.handle(info.Header, info.Incarnation), p)
+	if t.install(c, deletions) {
+		return c.s, nil
+	}
+	// Somebody opened it first, or deleted: it exists, so it is the store that says what has become of it.
+	var gone *eventlog.NotFoundError
+	live, err := c.s.touch(ctx)
+	if err == nil {
+		defer live.slot.release()
+		return live.s, nil
+	}
+	if errors.As(err, &gone) {
+		return nil, err
+	}
+	return c.s, nil // made, only not live; the next touch opens it
+}
+
+// install makes a core live that was just created, unless the id has a slot or a deletion came between.
+func (t *Set) install(c *core, deletions int64) bool {
+	t.mu.Lock()
+	if t.closed || t.deletions != deletions || t.slots[c.s.id] != nil {
+		t.mu.Unlock()
+		return false
+	}
+	sl := newSlot(c.s.id)
+	sl.settled = true
+	sl.touched.Store(true)
+	t.slots[sl.id] = sl
+	t.mu.Unlock()
+	err := t.attach(c, sl)
+	if err != nil {
+		c.contained(err)
+		t.mu.Lock()
+		delete(t.slots, sl.id)
+		t.mu.Unlock()
+	}
+	t.settle(sl, c, err)
+	return err == nil
+}

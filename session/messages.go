@@ -1,0 +1,149 @@
+package session
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+)
+
+// buildRounds bounds how often a build runs after appends that came while it read. What it has is right as of its own look at the surface; only
+// keeping it needs to have caught up.
+const buildRounds = 4
+
+// messageCache keeps the derived messages of a surface. core.mu guards it.
+type messageCache struct {
+	// kept says that list is right: nodes of the surface are in it, and no replacement since.
+	kept bool
+	list []json.RawMessage
+	size int
+}
+
+// add follows an event that was applied to the surface.
+func (m *messageCache) add(e *event.Event, limit int) {
+	switch {
+	case !m.kept || e.Op.Kind == event.OpNone:
+	case e.Op.Kind == event.OpReplace:
+		*m = messageCache{}
+	default:
+		if msg := event.MessageOf(e); msg != nil {
+			m.list = append(m.list, msg)
+			if m.size += len(msg); m.size > limit {
+				*m = messageCache{}
+			}
+		}
+	}
+}
+
+// set keeps a list that is right for the surface as it is now, unless it is too large.
+func (m *messageCache) set(list []json.RawMessage, limit int) {
+	size := 0
+	for _, msg := range list {
+		size += len(msg)
+	}
+	if size <= limit {
+		*m = messageCache{kept: true, list: list, size: size}
+	}
+}
+
+// Messages derives the messages that a model would see, verbatim, in node order. The list never changes afterwards and must not
+// be written to. It touches the session, and never waits for an append.
+func (s *Session) Messages(ctx context.Context) ([]json.RawMessage, error) {
+	c, err := s.touch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.slot.release()
+	if list, ok := c.keptMessages(); ok {
+		return list, nil
+	}
+	// One builder at a time: who waits finds what the other has built.
+	select {
+	case c.building <- struct{}{}:
+		defer func() { <-c.building }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if list, ok := c.keptMessages(); ok {
+		return list, nil
+	}
+	return c.buildMessages(ctx)
+}
+
+func (c *core) keptMessages() ([]json.RawMessage, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clip(c.messages.list), c.messages.kept
+}
+
+// buildMessages reads the messages of the surface from the store without a lock, and keeps them if it can catch up with what
+// is appended meanwhile.
+func (c *core) buildMessages(ctx context.Context) ([]json.RawMessage, error) {
+	var first, list []json.RawMessage
+	var done int
+	var generation int64
+	for round := range buildRounds {
+		c.mu.Lock()
+		nodes, now := c.planner.m.Nodes(), c.planner.m.ReplaceGeneration()
+		if round > 0 && now != generation {
+			c.mu.Unlock()
+			break
+		}
+		if round > 0 && len(nodes) == done {
+			c.messages.set(list, c.set.o.MaxMessageBytes)
+			c.mu.Unlock()
+			return slices.Clip(list), nil
+		}
+		c.mu.Unlock()
+		more, err := c.readMessages(ctx, nodes[done:])
+		if err != nil {
+			return nil, err
+		}
+		list, done, generation = append(list, more...), len(nodes), now
+		if round == 0 {
+			first = slices.Clip(list)
+		}
+	}
+	return first, nil
+}
+
+func (c *core) readMessages(ctx context.Context, nodes []int64) ([]json.RawMessage, error) {
+	messages := make([]json.RawMessage, len(nodes))
+	err := c.readNodes(ctx, nodes, func(i int, ev *event.Event) { messages[i] = event.MessageOf(ev) })
+	if err != nil {
+		return nil, err
+	}
+	return slices.DeleteFunc(messages, func(m json.RawMessage) bool { return m == nil }), nil
+}
+
+// readNodes reads the events of nodes in one pass over the part of the log where they are, and calls f with the index of each.
+// It comes in the order of the log, which replacements make another than that of the nodes.
+func (c *core) readNodes(ctx context.Context, nodes []int64, f func(i int, ev *event.Event)) error {
+	if len(nodes) == 0 {
+		return nil
+	}
+	order := make([]int, len(nodes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortFunc(order, func(a, b int) int { return int(nodes[a] - nodes[b]) })
+	q := eventlog.Query{Life: c.life(), From: nodes[order[0]], To: nodes[order[len(order)-1]] + 1, Types: surfaceTypes}
+	for ev, err := range eventlog.Scan(ctx, c.set.store, q) {
+		if err != nil {
+			return notFound(err)
+		}
+		if len(order) == 0 || ev.Seq > nodes[order[0]] {
+			break
+		}
+		if ev.Seq == nodes[order[0]] {
+			f(order[0], &ev)
+			order = order[1:]
+		}
+	}
+	if len(order) > 0 {
+		return &eventlog.CorruptError{ID: c.s.id, Seq: nodes[order[0]], Reason: "an event of the surface is missing"}
+	}
+	return nil
+}

@@ -1,0 +1,57 @@
+package session
+
+import (
+	"context"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+)
+
+// Recover appends the closers of an interrupted turn and returns them; nothing when there is none. The host never does so by itself: whoever calls
+// says that the program which owned the turn is gone. Errors are as for AppendBatch.
+func (s *Session) Recover(ctx context.Context) ([]event.Event, error) {
+	c, err := s.take(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.leave()
+	closers, err := c.closers(ctx)
+	if err != nil || len(closers) == 0 {
+		return nil, err
+	}
+	drafts := make([]event.Draft, len(closers))
+	for i := range closers {
+		drafts[i].Event = closers[i]
+	}
+	_, events, err := c.append(ctx, drafts, condition{})
+	return events, err
+}
+
+// closers reads the turn in which the log ends. The turn is held.
+func (c *core) closers(ctx context.Context) ([]event.Event, error) {
+	n := c.seq()
+	marker, err := c.set.lastTurnMarker(ctx, c.life(), n)
+	if err != nil || marker == nil || marker.Type != event.TurnStart {
+		return nil, notFound(err)
+	}
+	last, err := c.set.readOne(ctx, c.life(), n-1)
+	if err != nil {
+		return nil, notFound(err)
+	}
+	return Closers(c.s.Scan(ctx, marker.Seq, n, CloserTypes()), &last)
+}
+
+// lastTurnMarker is the last turn/start or turn/end among the first n events of a log, nil when there is none. It reads no other events.
+func (t *Set) lastTurnMarker(ctx context.Context, life eventlog.Life, n int64) (*event.Event, error) {
+	if n == 0 {
+		return nil, nil
+	}
+	var last *event.Event
+	for ev, err := range eventlog.Scan(ctx, t.store, eventlog.Query{Life: life, To: n, Types: []string{event.TurnStart, event.TurnEnd}}) {
+		if err != nil {
+			return nil, err
+		}
+		last = &ev
+	}
+	return last, nil
+}

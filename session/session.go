@@ -1,0 +1,261 @@
+package session
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"sync"
+	"sync/atomic"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+)
+
+// Session is a handle on one life of one session. It stays good while the session goes cold and live again; after a deletion every call
+// gives *eventlog.NotFoundError. Safe for concurrent use.
+type Session struct {
+	set         *Set
+	id          string
+	incarnation string
+	header      event.Header
+	surface     Surface
+	// slot is where the session was live last.
+	slot atomic.Pointer[slot]
+}
+
+func (t *Set) handle(h event.Header, incarnation string) *Session {
+	s := &Session{set: t, id: h.ID, incarnation: incarnation, header: cloneHeader(h)}
+	s.surface.s = s
+	return s
+}
+
+// Open gives a session that exists, live or cold.
+func (t *Set) Open(ctx context.Context, id string) (*Session, error) {
+	c, err := t.touch(ctx, id, "")
+	if err != nil {
+		return nil, err
+	}
+	defer c.slot.release()
+	return c.s, nil
+}
+
+// ID is the session's id.
+func (s *Session) ID() string { return s.id }
+
+// Incarnation tells the lives of one id apart.
+func (s *Session) Incarnation() string { return s.incarnation }
+
+// Header is a copy of what was fixed when the session was made.
+func (s *Session) Header() event.Header { return cloneHeader(s.header) }
+
+func (s *Session) life() eventlog.Life {
+	return eventlog.Life{ID: s.id, Incarnation: s.incarnation}
+}
+
+// Info is the session as the store has it. It does not touch the session.
+func (s *Session) Info(ctx context.Context) (eventlog.Info, error) {
+	info, err := s.set.store.Info(ctx, s.id)
+	if err == nil && info.Incarnation != s.incarnation {
+		return eventlog.Info{}, &eventlog.NotFoundError{ID: s.id}
+	}
+	return info, err
+}
+
+// Live says whether the session is live now, without touching it.
+func (s *Session) Live() bool {
+	s.set.mu.Lock()
+	sl := s.set.slots[s.id]
+	s.set.mu.Unlock()
+	if sl == nil || sl.users.Load() >= endedBit {
+		return false
+	}
+	select {
+	case <-sl.ready:
+		return sl.err == nil && sl.incarnation == s.incarnation
+	default:
+		return false
+	}
+}
+
+// Hold keeps the session from going idle until release is called; calling that twice does nothing. A deletion, Detach and Close do not wait for it,
+// nor does a core whose store misbehaved, so what is held is the session and not its drive.
+func (s *Session) Hold(ctx context.Context) (release func(), err error) {
+	c, err := s.touch(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer c.slot.release()
+	c.slot.holds.Add(1)
+	return sync.OnceFunc(func() { c.slot.holds.Add(-1) }), nil
+}
+
+// touch gives the session's core, held: slot.release ends the touch.
+func (s *Session) touch(ctx context.Context) (*core, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if sl := s.slot.Load(); sl != nil && sl.hold() {
+		return sl.core, nil
+	}
+	c, err := s.set.touch(ctx, s.id, s.incarnation)
+	if err != nil {
+		return nil, err
+	}
+	s.slot.Store(c.slot)
+	return c, nil
+}
+
+// take gives the session's core with the turn; leave ends both.
+func (s *Session) take(ctx context.Context) (*core, error) {
+	if s.within(ctx) {
+		return nil, &ReentrantError{ID: s.id}
+	}
+	for {
+		c, err := s.touch(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.takeTurn(ctx); err != nil {
+			c.slot.release()
+			return nil, err
+		}
+		if c.fate == alive {
+			return c, nil
+		}
+		over := c.fate == deleted
+		c.leave()
+		if over {
+			return nil, &eventlog.NotFoundError{ID: s.id}
+		}
+	}
+}
+
+func (c *core) leave() {
+	c.giveTurn()
+	c.slot.release()
+}
+
+// Read gives a page of the events with from ≤ seq < to; to 0 or less is the end. types nil is every type. It does not touch the session.
+func (s *Session) Read(ctx context.Context, from, to int64, types []string) (eventlog.Page, error) {
+	page, err := s.set.store.Read(ctx, eventlog.Query{Life: s.life(), From: from, To: to, Types: types})
+	return page, notFound(err)
+}
+
+// Scan gives all events of a range, as Read does page by page; the end is fixed when the first page is read.
+func (s *Session) Scan(ctx context.Context, from, to int64, types []string) iter.Seq2[event.Event, error] {
+	return func(yield func(event.Event, error) bool) {
+		for ev, err := range eventlog.Scan(ctx, s.set.store, eventlog.Query{Life: s.life(), From: from, To: to, Types: types}) {
+			if !yield(ev, notFound(err)) {
+				return
+			}
+		}
+	}
+}
+
+// Detach lets the session go cold now: after the appends that are before it in the queue, and before those behind it, which open the session again.
+func (s *Session) Detach(ctx context.Context) error {
+	if s.within(ctx) {
+		return &ReentrantError{ID: s.id}
+	}
+	if !s.Live() {
+		_, err := s.Info(ctx)
+		return err
+	}
+	c, err := s.take(ctx)
+	if err != nil {
+		return err
+	}
+	defer c.leave()
+	c.finish(dropped)
+	return nil
+}
+
+// Delete removes a session and its log. What is queued behind it gets *eventlog.NotFoundError. When the store fails to delete, the
+// session goes cold and the next touch finds what the store has.
+func (t *Set) Delete(ctx context.Context, id string) error {
+	if err := t.begin(); err != nil {
+		return err
+	}
+	defer t.running.Done()
+	t.countDeletion()
+	defer t.countDeletion()
+	for {
+		again, err := t.deleteOnce(ctx, id)
+		if !again {
+			return err
+		}
+	}
+}
+
+// deleteOnce deletes unless the slot of the id was on its way out.
+func (t *Set) deleteOnce(ctx context.Context, id string) (again bool, err error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	t.mu.Lock()
+	sl := t.slots[id]
+	if sl == nil {
+		sl = newSlot(id) // keeps everybody else away from the id
+		sl.err = &eventlog.NotFoundError{ID: id}
+		close(sl.ready)
+		sl.end()
+		t.slots[id] = sl
+		t.mu.Unlock()
+		defer t.remove(sl)
+		return false, t.store.Delete(ctx, eventlog.Life{ID: id})
+	}
+	held := sl.hold()
+	t.mu.Unlock()
+	if !held {
+		err := wait(ctx, sl.gone)
+		return err == nil, err
+	}
+	if err := t.awaitReady(ctx, sl); err != nil {
+		return false, err
+	}
+	defer sl.release()
+	if sl.err != nil { // it could not be opened, so it is not live: delete it as it lies
+		return true, nil
+	}
+	c := sl.core
+	if c.s.within(ctx) {
+		return false, &ReentrantError{ID: id}
+	}
+	if err := c.takeTurn(ctx); err != nil {
+		return false, err
+	}
+	defer c.giveTurn()
+	if c.fate != alive {
+		return true, nil
+	}
+	c.slot.end() // whoever comes now waits until the deletion is over
+	err = notFound(t.store.Delete(ctx, c.life()))
+	var gone *eventlog.NotFoundError
+	if err == nil || errors.As(err, &gone) {
+		c.detach(deleted)
+	} else {
+		c.detach(dropped)
+	}
+	return false, err
+}
+
+func (t *Set) countDeletion() {
+	t.mu.Lock()
+	t.deletions++
+	t.mu.Unlock()
+}
+
+// cloneHeader copies a header with what it points to.
+func cloneHeader(h event.Header) event.Header {
+	h.SeedLength = clonePointer(h.SeedLength)
+	h.DelegationDepth = clonePointer(h.DelegationDepth)
+	h.AgentPreset = clonePointer(h.AgentPreset)
+	return h
+}
+
+func clonePointer[T any](p *T) *T {
+	if p == nil {
+		return nil
+	}
+	return new(*p)
+}

@@ -1,0 +1,124 @@
+package session
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+)
+
+const (
+	// A turn of an agent is minutes apart at most; ten of them keep a conversation warm and let a forgotten one go.
+	defaultIdleAfter = 10 * time.Minute
+	// 16 MiB is some hundred thousand tokens of text many times over; a session with more in it is read again for each look.
+	defaultMaxMessageBytes = 16 << 20
+)
+
+// Options of a set of sessions. The zero value is usable.
+type Options struct {
+	// Logger gets what is contained: panics of observers and drives. nil is slog.Default.
+	Logger *slog.Logger
+	// Now gives event times; nil is the wall clock.
+	Now func() time.Time
+	// IdleAfter is how long a session stays live without a touch; 0 is 10 minutes, negative is for ever. A session may stay up to a quarter longer.
+	IdleAfter time.Duration
+	// MaxEventBytes bounds one encoded event; 0 is event.DefaultMaxBytes.
+	MaxEventBytes int
+	// MaxMessageBytes bounds the derived messages kept in memory per session; 0 is 16 MiB. Beyond it they are read again.
+	MaxMessageBytes int
+	Driver          Driver
+}
+
+func (o *Options) setDefaults() {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Now == nil {
+		o.Now = time.Now
+	}
+	if o.IdleAfter == 0 {
+		o.IdleAfter = defaultIdleAfter
+	}
+	if o.MaxEventBytes == 0 {
+		o.MaxEventBytes = event.DefaultMaxBytes
+	}
+	if o.MaxMessageBytes == 0 {
+		o.MaxMessageBytes = defaultMaxMessageBytes
+	}
+}
+
+// Set is the set of sessions over one store. Safe for concurrent use.
+type Set struct {
+	store     eventlog.Store
+	o         Options
+	hooks     listeners[Hook]
+	observers listeners[Observer]
+
+	// ctx ends when the set closes; what the set does on its own account runs under it.
+	ctx  context.Context
+	stop context.CancelFunc
+	// running counts the set's goroutines and the calls that have no slot yet; added to only while mu is held and closed is false.
+	running sync.WaitGroup
+
+	// mu guards what follows; nothing is called while it is held.
+	mu     sync.Mutex
+	closed bool
+	slots  map[string]*slot
+	// deletions counts the beginnings and the ends of deletions, for creations that overlap with one.
+	deletions int64
+}
+
+// NewSet returns a set over store, which stays the caller's to close. Close the set before the store.
+func NewSet(store eventlog.Store, o Options) *Set {
+	o.setDefaults()
+	t := &Set{store: store, o: o, slots: make(map[string]*slot)}
+	t.ctx, t.stop = context.WithCancel(context.Background())
+	if o.IdleAfter > 0 {
+		t.running.Go(t.runJanitor)
+	}
+	return t
+}
+
+// AddHook and AddObserver return a function that takes it away again. Hooks and observers are called in the order in which they were added.
+// What is added or taken away while an append runs counts from the next look at the list.
+func (t *Set) AddHook(h Hook) (remove func()) { return t.hooks.add(h) }
+
+// AddObserver adds an observer; see AddHook.
+func (t *Set) AddObserver(o Observer) (remove func()) { return t.observers.add(o) }
+
+// Close detaches every session and waits for what is running. Appends in their turn finish; what is queued or comes later gets
+// ErrClosed. The store is the caller's to close. Not to be called from a hook, an observer or a drive.
+func (t *Set) Close() error {
+	t.mu.Lock()
+	t.closed = true
+	slots := make([]*slot, 0, len(t.slots))
+	for _, sl := range t.slots {
+		slots = append(slots, sl)
+	}
+	t.mu.Unlock()
+	t.stop()
+	var all sync.WaitGroup
+	for _, sl := range slots {
+		all.Go(func() {
+			t.dropSlot(sl)
+			<-sl.drained
+		})
+	}
+	all.Wait()
+	t.running.Wait()
+	return nil
+}
+
+// begin admits a call that works without a slot; end with running.Done.
+func (t *Set) begin() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return ErrClosed
+	}
+	t.running.Add(1)
+	return nil
+}
