@@ -2,6 +2,7 @@ package registry
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/foldhost/foldhost/unit"
 )
@@ -11,21 +12,54 @@ import (
 type binding struct {
 	*unit.Compiled
 	by Registrant
-	// rev is the revision that the registration got.
-	rev int64
+	// rev is the revision that the registration got; revision gives the latest of its cells.
+	rev    int64
+	latest atomic.Int64
 
 	// mu guards what follows; nothing is called while it is held.
 	mu   sync.Mutex
-	inst unit.Instance
+	proc *process
 	// gen counts instances: what an older one says about a cell is dropped.
 	gen  uint64
 	down *Unavailable
 }
 
 // serving says which instance to ask and which generation it is, or why there is none. Inline definitions have neither: their
-// fold is called directly.
+// fold is called directly. The instance counts what is in flight, so that a batch that must run alone does.
 func (b *binding) serving() (in unit.Instance, gen uint64, down *Unavailable) {
+	p, gen, down := b.process()
+	if p == nil {
+		return nil, gen, down
+	}
+	if down == nil && p.isolating() {
+		down = &Unavailable{Code: Restarting, Message: "the plugin is looking for the event that ended its process"}
+	}
+	return p, gen, down
+}
+
+// process is serving for the live cells.
+func (b *binding) process() (p *process, gen uint64, down *Unavailable) {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.inst, b.gen, b.down
+	p, gen, down = b.proc, b.gen, b.down
+	b.mu.Unlock()
+	if down == nil && p != nil {
+		down = p.death()
+	}
+	return p, gen, down
+}
+
+// inline says that the fold is called directly.
+func (b *binding) inline() bool { return b.Inline != nil }
+
+// revision is what a cell that is made now gets: it never goes back, so that a session that was cold meanwhile is not taken for older.
+func (b *binding) revision() int64 { return max(b.rev, b.latest.Load()) }
+
+// raise makes sure that cells made from now on have at least rev.
+func (b *binding) raise(rev int64) {
+	for {
+		have := b.latest.Load()
+		if have >= rev || b.latest.CompareAndSwap(have, rev) {
+			return
+		}
+	}
 }

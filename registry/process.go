@@ -1,0 +1,176 @@
+package registry
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"github.com/foldhost/foldhost/unit"
+)
+
+// process is one life of an instance: what a registrant's definitions are served by until it dies or another is named. It knows what is in
+// flight, so that when it dies everybody is known who may have killed it, and so that what must run alone does.
+//
+// mu is a leaf and guards what follows it.
+type process struct {
+	r  *Registry
+	by Registrant
+	in unit.Instance
+	// gone is set once.
+	gone atomic.Pointer[Unavailable]
+
+	mu      sync.Mutex
+	flights map[*flight]struct{}
+	// others are batches in flight of cells that are not live: looks into the past.
+	others int
+	// suspects are cells that were in flight when a process died. While there is one, only flights that are careful are let in, and
+	// each of them alone.
+	suspects map[*cell]struct{}
+	// waiting are lanes that were not let in.
+	waiting map[*lane]struct{}
+}
+
+func newProcess(r *Registry, by Registrant, in unit.Instance) *process {
+	return &process{r: r, by: by, in: in, flights: map[*flight]struct{}{}, suspects: map[*cell]struct{}{}, waiting: map[*lane]struct{}{}}
+}
+
+// death says why the process cannot be asked any more; nil while it lives.
+func (p *process) death() *Unavailable { return p.gone.Load() }
+
+// isolating says that suspects are being tried.
+func (p *process) isolating() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.suspects) > 0
+}
+
+// enter lets a flight in, or remembers that its lane waits.
+func (p *process) enter(f *flight) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.gone.Load() != nil {
+		return false
+	}
+	if len(p.suspects) > 0 && (!f.careful() || len(p.flights) > 0 || p.others > 0) {
+		p.waiting[f.lane] = struct{}{}
+		return false
+	}
+	p.flights[f] = struct{}{}
+	return true
+}
+
+// await remembers that a lane has work that is not let in now.
+func (p *process) await(l *lane) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.waiting[l] = struct{}{}
+}
+
+// leave takes a flight out. ok is false when it was lost with the process before.
+func (p *process) leave(f *flight) (ok bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, ok = p.flights[f]
+	delete(p.flights, f)
+	return ok
+}
+
+func (p *process) suspect(c *cell) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.suspects[c] = struct{}{}
+}
+
+// clear takes a cell out of the suspects. It says whether lanes wait that may be let in now.
+func (p *process) clear(c *cell) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	_, was := p.suspects[c]
+	delete(p.suspects, c)
+	return was && len(p.waiting) > 0
+}
+
+// admit rings the lanes that wait, where somebody may be let in now. No lock is held.
+func (p *process) admit() {
+	p.mu.Lock()
+	var lanes []*lane
+	if len(p.suspects) == 0 || len(p.flights) == 0 && p.others == 0 {
+		for l := range p.waiting {
+			lanes = append(lanes, l)
+		}
+		clear(p.waiting)
+	}
+	p.mu.Unlock()
+	for _, l := range lanes {
+		l.s.mu.Lock()
+		l.ring()
+		l.s.mu.Unlock()
+	}
+}
+
+// die ends the process for the registry: nothing is submitted to it any more, and what was in flight is lost. No lock is held.
+func (p *process) die(code UnavailableCode, why string) {
+	p.mu.Lock()
+	if !p.gone.CompareAndSwap(nil, &Unavailable{Code: code, Message: why}) {
+		p.mu.Unlock()
+		return
+	}
+	lost := p.flights
+	p.flights, p.suspects, p.waiting = map[*flight]struct{}{}, map[*cell]struct{}{}, map[*lane]struct{}{}
+	p.mu.Unlock()
+	for f := range lost {
+		f.lane.s.mu.Lock()
+		f.lane.blame(f, why, true)
+		f.lane.s.mu.Unlock()
+	}
+	for _, s := range p.r.live() {
+		s.mu.Lock()
+		s.bereaved(p)
+		s.mu.Unlock()
+	}
+}
+
+// submit hands a batch over. A panic of the instance counts as an answer.
+func (p *process) submit(ctx context.Context, b unit.Batch, done func(unit.Reply)) {
+	defer func() {
+		if v := recover(); v != nil {
+			done(unit.Reply{Err: fmt.Errorf("the instance of plugin %q panicked: %v", p.by.Plugin, v)})
+		}
+	}()
+	p.in.Submit(ctx, b, done)
+}
+
+// Submit implements unit.Instance for cells that are not live. While suspects are being tried it refuses, as it does when the process is dead.
+func (p *process) Submit(ctx context.Context, b unit.Batch, done func(unit.Reply)) {
+	p.mu.Lock()
+	refused := p.gone.Load() != nil || len(p.suspects) > 0
+	if !refused {
+		p.others++
+	}
+	p.mu.Unlock()
+	if refused {
+		go done(unit.Reply{Err: &unit.GoneError{Reason: "it does not take other work now"}})
+		return
+	}
+	var once sync.Once
+	p.submit(ctx, b, func(r unit.Reply) {
+		once.Do(func() {
+			p.mu.Lock()
+			p.others--
+			p.mu.Unlock()
+			p.buried(r.Err)
+			p.admit()
+		})
+		done(r)
+	})
+}
+
+// buried takes note of an error that says that the process is gone, and whether it was one.
+func (p *process) buried(err error) bool {
+	code, dead := deadly(err)
+	if dead {
+		p.die(code, err.Error())
+	}
+	return dead
+}

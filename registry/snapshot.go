@@ -1,0 +1,110 @@
+package registry
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"time"
+)
+
+// UnavailableCode says why a key has no value as of the cut.
+type UnavailableCode string
+
+// The codes. A key that is starting or behind is waited for within the wait, restarting and parked ones are not.
+const (
+	Starting   UnavailableCode = "starting"
+	Restarting UnavailableCode = "restarting"
+	Parked     UnavailableCode = "parked"
+	Faulted    UnavailableCode = "faulted"
+	Behind     UnavailableCode = "behind"
+)
+
+// Unavailable is a key that did not reach the cut. Seq is what it did reach; for Faulted it is the event that it failed on.
+type Unavailable struct {
+	Code    UnavailableCode
+	Seq     int64
+	Message string
+}
+
+// Snapshot is one cut: every value is as of AsOfSeq, the head at the call. keys narrows it; none is all; a key that the session's set
+// does not have, or that is host-only, is absent. Keys that trail are waited for, Options.ReadWait at most, and then named under Unavailable.
+// Appends go on meanwhile. The error is ctx's or ErrDetached.
+func (s *Session) Snapshot(ctx context.Context, keys ...string) (Block, error) {
+	return s.SnapshotWithin(ctx, s.r.o.ReadWait, keys...)
+}
+
+// SnapshotWithin is Snapshot with a wait of its own; 0 waits for nothing.
+func (s *Session) SnapshotWithin(ctx context.Context, wait time.Duration, keys ...string) (Block, error) {
+	at, gen, cuts, err := s.cut(ctx, ask{wait: wait, keys: keys})
+	if err != nil {
+		return Block{}, err
+	}
+	b := Block{Epoch: s.r.o.Epoch, Gen: gen, AsOfSeq: at, Values: make(map[string]json.RawMessage, len(cuts)), Revs: make(map[string]int64, len(cuts))}
+	for i := range cuts {
+		c := &cuts[i]
+		if c.down == nil && c.val != nil {
+			if err := c.val.check(s.r.o.MaxViewBytes); err != nil {
+				s.condemn(c.k, c.val, err)
+				c.down = &Unavailable{Code: Faulted, Seq: c.val.seq, Message: err.Error()}
+			}
+		}
+		if c.down != nil {
+			if b.Unavailable == nil {
+				b.Unavailable = map[string]Unavailable{}
+			}
+			b.Unavailable[c.b.Key] = *c.down
+			continue
+		}
+		b.Values[c.b.Key], b.Revs[c.b.Key] = c.val.view, c.rev
+	}
+	return b, nil
+}
+
+// StateOf gives a copy of the state of a key and the seq that it is as of, host-only units too. It waits as Snapshot does.
+// Errors: *UnknownKeyError, *UnavailableError, *unit.ValueError, those of Snapshot.
+func (s *Session) StateOf(ctx context.Context, key string) (json.RawMessage, int64, error) {
+	at, _, cuts, err := s.cut(ctx, ask{wait: s.r.o.ReadWait, keys: []string{key}, hostOnly: true, states: true})
+	if err != nil {
+		return nil, 0, err
+	}
+	if len(cuts) == 0 {
+		return nil, 0, &UnknownKeyError{Key: key, Set: s.set.name}
+	}
+	if down := cuts[0].down; down != nil {
+		return nil, 0, &UnavailableError{Session: s.id, Key: key, Unavailable: *down}
+	}
+	raw, err := cuts[0].encode(s.r.o.MaxStateBytes)
+	if err != nil {
+		return nil, 0, err
+	}
+	return bytes.Clone(raw), at, nil
+}
+
+// Retry tries faulted keys again, those named or all, from their last rows, and gives them as Snapshot does. One that ended a process
+// is approached one event at a time.
+func (s *Session) Retry(ctx context.Context, keys ...string) (Block, error) {
+	s.mu.Lock()
+	if s.closed {
+		s.mu.Unlock()
+		return Block{}, ErrDetached
+	}
+	s.follow()
+	for _, k := range s.places(true, keys) {
+		sl := &s.slots[k]
+		old := sl.cur
+		if old == nil || old.fault == nil {
+			continue
+		}
+		n := s.newCell(s.plan.units[k], s.head+1)
+		n.announce = true
+		if old.poison {
+			n.suspicion = &suspicion{to: old.fault.Seq, survived: -1}
+		}
+		s.drop(old)
+		sl.cur = n
+		s.renew(n)
+		s.drive(n)
+	}
+	s.mu.Unlock()
+	return s.Snapshot(ctx, keys...)
+}
