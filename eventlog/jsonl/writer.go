@@ -1,0 +1,126 @@
+package jsonl
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/foldhost/foldhost/event"
+)
+
+// Compression is how a log is written.
+type Compression string
+
+const (
+	None Compression = "none"
+	Zstd Compression = "zstd"
+)
+
+// WriterOptions say how to write. The zero value packs and does not compress.
+type WriterOptions struct {
+	// Verbatim writes one event a line; otherwise runs of three or more chunks are packed into rows.
+	Verbatim bool
+	// Compression is None when empty.
+	Compression Compression
+}
+
+// Writer writes one log. It checks nothing about the events and their order: what it is given has been accepted.
+type Writer struct {
+	out      *bufio.Writer
+	encoder  *zstd.Encoder
+	verbatim bool
+	packer   packer
+	buf      []byte
+	lines    int64
+	err      error
+}
+
+// NewWriter writes the header. The log is complete only when Close has returned nil.
+func NewWriter(out io.Writer, header event.Header, o WriterOptions) (*Writer, error) {
+	w := &Writer{verbatim: o.Verbatim}
+	switch o.Compression {
+	case None, "":
+	case Zstd:
+		// One goroutine, the caller's. The checksum finds damage that still decompresses.
+		encoder, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true))
+		if err != nil {
+			return nil, fmt.Errorf("beginning a zstd stream: %w", err)
+		}
+		w.encoder, out = encoder, encoder
+	default:
+		return nil, fmt.Errorf("jsonl: no compression is called %q: use none or zstd", o.Compression)
+	}
+	w.out = bufio.NewWriterSize(out, blockSize)
+	w.buf = append(header.AppendJSON(w.buf[:0]), '\n')
+	if err := w.put(1); err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// Write writes an event, or keeps it until its run ends; what it keeps is bounded. The first error is given again by every later call.
+func (w *Writer) Write(e event.Event) error {
+	if w.err != nil {
+		return w.err
+	}
+	w.buf = w.buf[:0]
+	if w.verbatim {
+		w.buf = append(e.AppendJSON(w.buf), '\n')
+		return w.put(1)
+	}
+	if w.packer.add(&e) {
+		return nil
+	}
+	lines := w.flush()
+	if !w.packer.add(&e) {
+		w.buf = append(e.AppendJSON(w.buf), '\n')
+		lines++
+	}
+	return w.put(lines)
+}
+
+// flush moves what the packer has to the buffer and says how many lines that is.
+func (w *Writer) flush() int64 {
+	lines := int64(w.packer.n)
+	if lines >= minRow {
+		lines = 1
+	}
+	w.buf = w.packer.flush(w.buf)
+	return lines
+}
+
+func (w *Writer) put(lines int64) error {
+	w.lines += lines
+	if _, err := w.out.Write(w.buf); err != nil {
+		w.err = fmt.Errorf("writing line %d of the log: %w", w.lines, err)
+	}
+	return w.err
+}
+
+// Lines is how many lines were written, the header included.
+func (w *Writer) Lines() int64 { return w.lines }
+
+// Close writes what is kept and ends the log. It does not close what the log is written to. A second Close does nothing.
+func (w *Writer) Close() error {
+	if w.out == nil {
+		return w.err
+	}
+	if w.err == nil {
+		w.buf = w.buf[:0]
+		if w.put(w.flush()) == nil {
+			if err := w.out.Flush(); err != nil {
+				w.err = fmt.Errorf("writing the end of the log: %w", err)
+			}
+		}
+	}
+	// The encoder is closed after an error too, as it holds buffers; what it says then does not matter.
+	if w.encoder != nil {
+		if err := w.encoder.Close(); err != nil && w.err == nil {
+			w.err = fmt.Errorf("ending the zstd stream: %w", err)
+		}
+	}
+	w.out = nil
+	return w.err
+}
