@@ -6,7 +6,6 @@ import (
 	"io"
 	"reflect"
 	"strings"
-	"testing"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -59,7 +58,7 @@ func place(err error) (int64, event.Code) {
 	return index, ""
 }
 
-func write(t testing.TB, h event.Header, events []event.Event, o jsonl.WriterOptions) string {
+func write(t tb, h event.Header, events []event.Event, o jsonl.WriterOptions) string {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := jsonl.NewWriter(&out, h, o)
@@ -77,7 +76,7 @@ func write(t testing.TB, h event.Header, events []event.Event, o jsonl.WriterOpt
 	return out.String()
 }
 
-func sameEvents(t testing.TB, got, want []event.Event) {
+func sameEvents(t tb, got, want []event.Event) {
 	t.Helper()
 	if len(got) == 0 && len(want) == 0 {
 		return
@@ -92,7 +91,7 @@ func sameEvents(t testing.TB, got, want []event.Event) {
 	}
 }
 
-func compress(t testing.TB, text string) string {
+func compress(t tb, text string) string {
 	t.Helper()
 	enc, err := zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1))
 	if err != nil {
@@ -100,4 +99,11 @@ func compress(t testing.TB, text string) string {
 	}
 	defer enc.Close()
 	return string(enc.EncodeAll([]byte(text), nil))
+}
+
+// tb is what a *testing.T and a *rapid.T have in common.
+type tb interface {
+	Helper()
+	Fatal(args ...any)
+	Fatalf(format string, args ...any)
 }

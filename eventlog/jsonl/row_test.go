@@ -1,0 +1,267 @@
+package jsonl_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog/jsonl"
+)
+
+func TestMalformedRowsAreRefused(t *testing.T) {
+	const good = `{"type":"text-chunks","seq0":0,"time0":5,"data":{"turn":1,"step":1,"index":0,"dt":[1],"texts":["a","b"]}}`
+	const call = `{"type":"tool-call-chunks","seq0":0,"time0":5,"data":{"turn":1,"step":1,"index":0,"dt":[1],"args":["a","b"],"id":"c","name":"n"}}`
+	change := func(row, old, now string) string {
+		if strings.Count(row, old) != 1 {
+			t.Fatalf("%s is not once in %s", old, row)
+		}
+		return strings.Replace(row, old, now, 1)
+	}
+	for name, row := range map[string]string{
+		"data that is no object":      `{"type":"text-chunks","seq0":0,"time0":5,"data":[]}`,
+		"an extra key":                change(good, `"seq0"`, `"seq":0,"seq0"`),
+		"an extra key in data":        change(good, `"dt"`, `"extra":1,"dt"`),
+		"seq0 -1":                     change(good, `"seq0":0`, `"seq0":-1`),
+		"seq0 0.5":                    change(good, `"seq0":0`, `"seq0":0.5`),
+		"time0 1e999, infinite":       change(good, `"time0":5`, `"time0":1e999`),
+		"time0 1.5":                   change(good, `"time0":5`, `"time0":1.5`),
+		"time0 a string":              change(good, `"time0":5`, `"time0":"5"`),
+		"args in a text row":          change(good, `"texts"`, `"args"`),
+		"texts in a call row":         change(call, `"args"`, `"texts"`),
+		"a member that is no string":  change(good, `"b"`, `7`),
+		"no members":                  change(change(good, `["a","b"]`, `[]`), `[1]`, `[]`),
+		"members that are no list":    change(good, `["a","b"]`, `"ab"`),
+		"too few gaps":                change(good, `[1]`, `[]`),
+		"too many gaps":               change(good, `[1]`, `[1,1]`),
+		"a gap that is null":          change(good, `[1]`, `[null]`),
+		"a gap of 0.5":                change(good, `[1]`, `[0.5]`),
+		"gaps that are no list":       change(good, `[1]`, `1`),
+		"a seq out of range":          change(good, `"seq0":0`, `"seq0":9007199254740991`),
+		"a time out of range":         change(good, `"time0":5`, `"time0":9007199254740991`),
+		"a time below the range":      change(change(good, `"time0":5`, `"time0":-9007199254740991`), `[1]`, `[-1]`),
+		"turn a string":               change(good, `"turn":1`, `"turn":"x"`),
+		"step null":                   change(good, `"step":1`, `"step":null`),
+		"index a list":                change(good, `"index":0`, `"index":[0]`),
+		"no turn":                     change(good, `"turn":1,`, ``),
+		"no gaps":                     change(good, `"dt":[1],`, ``),
+		"no data":                     `{"type":"text-chunks","seq0":0,"time0":5}`,
+		"no seq0":                     change(good, `"seq0":0,`, ``),
+		"a call without id":           change(call, `,"id":"c"`, ``),
+		"an id of 7":                  change(call, `"c"`, `7`),
+		"a name of 7":                 change(call, `"n"`, `7`),
+		"a name that is null":         change(call, `"n"`, `null`),
+		"an id in a text row":         change(good, `"dt"`, `"id":"c","dt"`),
+		"a duplicate key":             change(good, `"turn":1`, `"turn":1,"turn":1`),
+		"another case":                change(good, `"seq0"`, `"Seq0"`),
+		"an unknown tag":              change(good, `text-chunks`, `image-chunks`),
+		"a surface op":                change(good, `"seq0"`, `"surfaceOp":"append","seq0"`),
+		"a row of rows":               change(good, `"a"`, `["a"]`),
+		"a time that is -0":           change(good, `"time0":5`, `"time0":-0`),
+		"a gap that leaves and comes": change(change(good, `[1]`, `[9007199254740991,-9007199254740991]`), `"b"`, `"b","c"`),
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := takeText(header+row+"\n"+turnEnd(2), jsonl.Options{})
+			if index, code := place(got.err); index != 0 || code != event.EnvelopeInvalid && code != event.DataNotLossless {
+				t.Fatalf("refused at %d with %q: %v", index, code, got.err)
+			}
+			if len(got.events) > 0 {
+				t.Fatalf("%d events of a refused row", len(got.events))
+			}
+			if strict := takeText(header+row+"\n", jsonl.Options{Strict: true}); strict.err == nil {
+				t.Fatal("a strict reader takes it")
+			}
+		})
+	}
+	for _, row := range []string{good, call} {
+		if got := takeText(header+row+"\n", jsonl.Options{}); got.err != nil || len(got.events) != 2 {
+			t.Fatalf("a good row: %d events, %v", len(got.events), got.err)
+		}
+	}
+}
+
+func TestRowExpandsToItsExactEvents(t *testing.T) {
+	const row = `{ "data":{"texts" :["a","\u0041\ud800", "<é>" ],"dt":[ -5, 1e1 ],"turn":1.50,"step":0,"index":2 }, "time0":1e3,"type":"text\u002dchunks","seq0":0 }` + "\n"
+	got := takeText(header+row, jsonl.Options{})
+	if got.err != nil {
+		t.Fatal(got.err)
+	}
+	want := []string{
+		`{"type":"assistant/chunk","seq":0,"time":1000,"data":{"turn":1.50,"step":0,"chunk":{"type":"text-delta","index":2,"text":"a"}}}`,
+		`{"type":"assistant/chunk","seq":1,"time":995,"data":{"turn":1.50,"step":0,"chunk":{"type":"text-delta","index":2,"text":"\u0041\ud800"}}}`,
+		`{"type":"assistant/chunk","seq":2,"time":1005,"data":{"turn":1.50,"step":0,"chunk":{"type":"text-delta","index":2,"text":"<é>"}}}`,
+	}
+	if len(got.events) != len(want) {
+		t.Fatalf("%d events", len(got.events))
+	}
+	for i, e := range got.events {
+		if have := string(e.AppendJSON(nil)); have != want[i] {
+			t.Errorf("event %d:\n got %s\nwant %s", i, have, want[i])
+		}
+	}
+}
+
+// chunk is an event of a kind of delta: t text, r reasoning, c call with name, n call without name, d of another id.
+func chunk(kind byte, seq, time int64) event.Event {
+	data := `{"turn":1,"step":2,"chunk":{"type":"` + map[byte]string{
+		't': `text-delta","index":0,"text":`,
+		'u': `text-delta","index":1,"text":`,
+		'r': `reasoning-delta","index":0,"text":`,
+		'c': `tool-call-delta","index":0,"id":"c1","name":"write","argumentsDelta":`,
+		'n': `tool-call-delta","index":0,"id":"c1","argumentsDelta":`,
+		'd': `tool-call-delta","index":0,"id":"c2","name":"write","argumentsDelta":`,
+	}[kind] + fmt.Sprintf("%q", fmt.Sprint(seq)) + "}}"
+	if kind == '.' {
+		return event.Event{Type: "step/end", Seq: seq, Time: time, Data: []byte(`{"turn":1,"step":2}`)}
+	}
+	return event.Event{Type: event.AssistantChunk, Seq: seq, Time: time, Data: []byte(data)}
+}
+
+// roundTrip packs events, checks that they come back and returns the lines after the header.
+func roundTrip(t tb, events []event.Event) []string {
+	t.Helper()
+	h, err := event.DecodeHeader([]byte(strings.TrimSuffix(header, "\n")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	packed := write(t, h, events, jsonl.WriterOptions{})
+	got := takeText(packed, jsonl.Options{Strict: true})
+	if got.err != nil || len(got.warnings) > 0 {
+		t.Fatalf("the export is refused: %v, %v\n%s", got.err, got.warnings, packed)
+	}
+	sameEvents(t, got.events, events)
+	lines := strings.Split(strings.TrimSuffix(packed, "\n"), "\n")
+	return lines[1:]
+}
+
+func TestRunsOfThreeAndMoreArePacked(t *testing.T) {
+	// The letters are kinds of chunks; in the lines a row has its first letter and its length.
+	for events, want := range map[string]string{
+		"":           "",
+		"tt":         "t t",
+		"ttt":        "t3",
+		"rrrccc":     "r3 c3",
+		"nnn":        "n3",
+		".ttt.":      ". t3 .",
+		"ttuu":       "t t u u",
+		"tttuuu":     "t3 u3",
+		"ttrtt":      "t t r t t",
+		"cccnnn":     "c3 n3",
+		"cccddd":     "c3 d3",
+		"ccdd":       "c c d d",
+		"cncncn":     "c n c n c n",
+		"ttttttttt":  "t9",
+		"tttt.tt.tt": "t4 . t t . t t",
+	} {
+		t.Run(events, func(t *testing.T) {
+			var in []event.Event
+			for i := range len(events) {
+				in = append(in, chunk(events[i], int64(i), 1000-int64(i)*7))
+			}
+			var got []string
+			at := 0
+			for _, line := range roundTrip(t, in) {
+				if !strings.Contains(line, `-chunks"`) {
+					got = append(got, string(events[at]))
+					at++
+					continue
+				}
+				// The text of a member is its seq.
+				n := strings.Count(line[strings.LastIndex(line, `s":[`):strings.LastIndex(line, `]`)], ",") + 1
+				got = append(got, fmt.Sprint(string(events[at]), n))
+				at += n
+			}
+			if have := strings.Join(got, " "); have != want {
+				t.Errorf("packed as %q, want %q", have, want)
+			}
+		})
+	}
+}
+
+func TestWhatIsNotExactlyADeltaStaysAsItIs(t *testing.T) {
+	good := string(chunk('t', 0, 0).Data)
+	call := string(chunk('c', 0, 0).Data)
+	for _, data := range []string{
+		`null`, `[]`, `7`, `{}`, `{"turn":1}`, `{"turn":1,"step":2}`, `{"turn":1,"step":2,"chunk":null}`,
+		`{"turn":1,"step":2,"chunk":{"type":"block-start","index":0,"blockType":"text"}}`,
+		strings.Replace(good, `"text":"0"`, `"text":7`, 1),
+		strings.Replace(good, `"text":"0"`, `"text":null`, 1),
+		strings.Replace(good, `"turn":1`, `"turn":"1"`, 1),
+		strings.Replace(good, `"turn":1,"step":2`, `"step":2,"turn":1`, 1),
+		strings.Replace(good, `"index":0`, `"index":[0]`, 1),
+		strings.Replace(good, `}}`, `,"extra":1}}`, 1),
+		strings.Replace(good, `}}`, `},"extra":1}`, 1),
+		strings.Replace(good, `"type":"text-delta"`, `"type":"text\u002ddelta"`, 1),
+		strings.Replace(call, `"id":"c1"`, `"id":1`, 1),
+		strings.Replace(call, `"name":"write"`, `"name":null`, 1),
+		strings.Replace(call, `"id":"c1",`, ``, 1),
+	} {
+		var events []event.Event
+		for seq := range int64(4) {
+			events = append(events, event.Event{Type: event.AssistantChunk, Seq: seq, Data: []byte(data)})
+		}
+		if lines := roundTrip(t, events); len(lines) != 4 {
+			t.Errorf("%s was packed into %d lines", data, len(lines))
+		}
+	}
+	for name, change := range map[string]func(*event.Event){
+		"ignorable":    func(e *event.Event) { e.Ignorable = true },
+		"sources":      func(e *event.Event) { e.Sources = []int64{} },
+		"a surface op": func(e *event.Event) { e.Op = event.Append() },
+		"another type": func(e *event.Event) { e.Type = "text-chunks" },
+		"seqs apart":   func(e *event.Event) { e.Seq *= 2 },
+		"times apart":  func(e *event.Event) { e.Time = (e.Seq%2*2 - 1) * event.MaxInteger },
+	} {
+		var events []event.Event
+		for seq := range int64(4) {
+			e := chunk('t', seq, 0)
+			change(&e)
+			events = append(events, e)
+		}
+		if lines := roundTrip(t, events); len(lines) != 4 {
+			t.Errorf("%s: packed into %d lines", name, len(lines))
+		}
+	}
+}
+
+func TestLongRunIsSeveralRows(t *testing.T) {
+	var events []event.Event
+	for seq := range int64(300) {
+		e := chunk('t', seq, seq)
+		e.Data = []byte(strings.Replace(string(e.Data), `"}}`, strings.Repeat("x", 10_000)+`"}}`, 1))
+		events = append(events, e)
+	}
+	lines := roundTrip(t, events)
+	if len(lines) != 3 {
+		t.Fatalf("%d lines, want 3 of about 1 MiB", len(lines))
+	}
+	for _, line := range lines {
+		if len(line) > 1<<20+100 {
+			t.Errorf("a row has %d bytes", len(line))
+		}
+	}
+}
+
+func TestAnyBatchComesBackFromItsRows(t *testing.T) {
+	times := rapid.OneOf(rapid.Int64Range(-event.MaxInteger, event.MaxInteger), rapid.Int64Range(-3, 3),
+		rapid.SampledFrom([]int64{-event.MaxInteger, event.MaxInteger, 0}))
+	texts := rapid.SampledFrom([]string{`""`, `"a"`, `"\ud800"`, `"\\\""`, `"é💥<"`, `"]}},"`, `7`})
+	rapid.Check(t, func(t *rapid.T) {
+		var events []event.Event
+		seq := rapid.Int64Range(0, 5).Draw(t, "first")
+		for range rapid.IntRange(0, 12).Draw(t, "runs") {
+			kind := rapid.SampledFrom([]byte("turcnd.")).Draw(t, "kind")
+			for range rapid.IntRange(1, 6).Draw(t, "length") {
+				e := chunk(kind, seq, times.Draw(t, "time"))
+				text := texts.Draw(t, "text")
+				e.Data = []byte(strings.Replace(string(e.Data), fmt.Sprintf("%q", fmt.Sprint(seq)), text, 1))
+				e.Ignorable = rapid.IntRange(0, 9).Draw(t, "ignorable") == 0
+				events = append(events, e)
+				seq += 1 + int64(rapid.IntRange(0, 9).Draw(t, "gap"))/9
+			}
+		}
+		roundTrip(t, events)
+	})
+}
