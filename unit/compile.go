@@ -27,7 +27,8 @@ type Compiled struct {
 }
 
 // Compile checks a definition and compiles its schemas once. The error is a *DefinitionError and names the first wrong field in
-// the order of Definition. Schemas may refer to nothing outside themselves but the published metaschemas.
+// the order of Definition. Schemas may refer to nothing outside
+// themselves; $schema may name any published draft.
 func Compile(d Definition) (*Compiled, error) {
 	refuse := func(rule, format string, args ...any) (*Compiled, error) {
 		return nil, &DefinitionError{Key: d.Key, Rule: rule, Reason: fmt.Sprintf(format, args...)}

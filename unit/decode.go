@@ -9,17 +9,26 @@ import (
 
 // decode turns lossless JSON without white space into the values that the validator reads: maps, slices, strings, json.Number,
 // bool and nil. The text has been checked already, so this is one plain pass instead of the two of encoding/json.
-func decode(text json.RawMessage) any {
+//
+// places is how many values there are at each depth.
+func decode(text json.RawMessage) (value any, places []int) {
 	d := decoder{text: text}
-	return d.value()
+	value = d.value(0)
+	return value, d.places
 }
 
 type decoder struct {
 	text []byte
 	at   int
+	// places counts values by depth.
+	places []int
 }
 
-func (d *decoder) value() any {
+func (d *decoder) value(depth int) any {
+	if depth == len(d.places) {
+		d.places = append(d.places, 0)
+	}
+	d.places[depth]++
 	switch d.text[d.at] {
 	case '{':
 		members := map[string]any{}
@@ -29,7 +38,7 @@ func (d *decoder) value() any {
 			}
 			key := d.string()
 			d.at++ // the colon
-			members[key] = d.value()
+			members[key] = d.value(depth + 1)
 		}
 		d.at++
 		return members
@@ -39,7 +48,7 @@ func (d *decoder) value() any {
 			if d.text[d.at] == ',' {
 				d.at++
 			}
-			elems = append(elems, d.value())
+			elems = append(elems, d.value(depth+1))
 		}
 		d.at++
 		return elems

@@ -31,6 +31,7 @@ type schema struct {
 	text     json.RawMessage
 	doc      any
 	compiled *jsonschema.Schema
+	effort   effort
 }
 
 // compileSchema compiles text as draft 2020-12 unless it names another. It reads nothing from disk or network.
@@ -42,7 +43,7 @@ func compileSchema(raw json.RawMessage) (s *schema, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("the schema is not lossless JSON: %w", err)
 	}
-	doc := decode(text)
+	doc, _ := decode(text)
 	switch doc.(type) {
 	case map[string]any, bool:
 	default:
@@ -63,10 +64,15 @@ func compileSchema(raw json.RawMessage) (s *schema, err error) {
 	if err != nil {
 		return nil, schemaFault(err, doc)
 	}
-	return &schema{text: text, doc: doc, compiled: compiled}, nil
+	effort, err := effortOf(compiled)
+	if err != nil {
+		return nil, err
+	}
+	return &schema{text: text, doc: doc, compiled: compiled, effort: effort}, nil
 }
 
-// nothingOutside refuses every document that is not the schema itself or a metaschema, which the library carries along.
+// nothingOutside refuses every document that is not the schema itself. The published drafts, which $schema may name, the library
+// carries along.
 type nothingOutside struct{}
 
 var errOutside = errors.New("a schema may refer to nothing outside itself")
@@ -78,7 +84,7 @@ func schemaFault(err error, doc any) error {
 	var outside *jsonschema.LoadURLError
 	if errors.As(err, &outside) {
 		return fmt.Errorf("the schema refers to %q%s; it may refer to nothing outside itself: move what it needs into $defs",
-			outside.URL, placeOf(doc, outside.URL))
+			strings.TrimPrefix(outside.URL, strings.TrimSuffix(schemaURL, "schema")), placeOf(doc, outside.URL))
 	}
 	var invalid *jsonschema.SchemaValidationError
 	var mismatch *jsonschema.ValidationError
@@ -123,7 +129,10 @@ func (s *schema) mismatch(text json.RawMessage) (path, reason string) {
 	if s.compiled.Bool != nil && *s.compiled.Bool {
 		return "", ""
 	}
-	value := decode(text)
+	value, places := decode(text)
+	if steps, most := s.effort.steps(places), allowed(len(text)); steps > most {
+		return "$", fmt.Sprintf("the schema leads to its parts in so many ways that it could take %d steps to check; %d are allowed for its %d bytes", steps, most, len(text))
+	}
 	defer func() {
 		if v := recover(); v != nil {
 			path, reason = "$", "the schema cannot be applied to it: "+shorten(fmt.Sprint(v), maxPanicText)
@@ -141,21 +150,26 @@ func (s *schema) mismatch(text json.RawMessage) (path, reason string) {
 }
 
 // worst picks the one mismatch that helps most: the deepest, since in a choice of alternatives that is the one that fitted best;
-// among equals the first by path and wording, because the library's order is that of a map.
+// among equals one where at least the type was right, and then the first by path and wording, because the library's order is
+// that of a map.
 func worst(m *jsonschema.ValidationError, value any) (path, reason string) {
 	printer := message.NewPrinter(language.English)
-	depth := -1
+	best := -1
 	var walk func(m *jsonschema.ValidationError)
 	walk = func(m *jsonschema.ValidationError) {
 		for _, cause := range m.Causes {
 			walk(cause)
 		}
-		if len(m.Causes) > 0 || len(m.InstanceLocation) < depth {
+		fit := 2 * len(m.InstanceLocation)
+		if _, wrongType := m.ErrorKind.(*kind.Type); !wrongType {
+			fit++
+		}
+		if len(m.Causes) > 0 || fit < best {
 			return
 		}
 		p, r := pathOf(m.InstanceLocation, value), reasonOf(m.ErrorKind, printer)
-		if len(m.InstanceLocation) > depth || cmp.Or(strings.Compare(p, path), strings.Compare(r, reason)) < 0 {
-			depth, path, reason = len(m.InstanceLocation), p, r
+		if fit > best || cmp.Or(strings.Compare(p, path), strings.Compare(r, reason)) < 0 {
+			best, path, reason = fit, p, r
 		}
 	}
 	walk(m)
