@@ -52,16 +52,18 @@ func TestACellIsFoldedAsTheContractSays(t *testing.T) {
 		want(t, r.Values, "2:3")
 		r = <-submit(t.Context(), in, opening("none", 2, 3, unit.LastOnly))
 		want(t, r.Values, "-1:0")
+		r = <-submit(t.Context(), in, unit.Batch{Open: []unit.Open{{Cell: 3, Key: "n", State: json.RawMessage("8"), Seq: 4}}, Through: -1, Mode: unit.LastOnly})
+		want(t, r.Values, "4:8")
 		r = <-submit(t.Context(), in, unit.Batch{Cells: []unit.CellID{1}, Events: marks(1, 5), Through: 9, Mode: unit.EveryChange})
 		want(t, r.Values, "3:4 4:5")
 		r = <-submit(t.Context(), in, unit.Batch{Drop: []unit.CellID{1, 77}, Cells: []unit.CellID{1}, States: []unit.CellID{1}})
 		if len(r.Unknown) != 1 || r.Unknown[0] != 1 {
 			t.Errorf("unknown = %v", r.Unknown)
 		}
-		if n := in.Cells(); n != 1 {
-			t.Errorf("%d cells are left, want the one of none", n)
+		if n := in.Cells(); n != 2 {
+			t.Errorf("%d cells are left, want 2", n)
 		}
-		if c := p.Counts(); c.Batches != 5 || c.Answers != 5 || c.Opened != 3 || c.Dropped != 2 || c.Types["mark"] != 13 {
+		if c := p.Counts(); c.Batches != 6 || c.Answers != 6 || c.Opened != 4 || c.Dropped != 2 || c.Types["mark"] != 13 {
 			t.Errorf("counts = %+v", c)
 		}
 	})

@@ -275,6 +275,12 @@ func (w *work) do() error {
 			c.seq = max(c.seq, b.Through)
 		}
 	}
+	for _, o := range b.Open {
+		// A cell that was opened and not driven owes its value too.
+		if c := w.process.cells[o.Cell]; b.Mode == unit.LastOnly && c != nil && c.fault == nil && c.view == nil {
+			w.value(o.Cell, c, o.Seq, true)
+		}
+	}
 	for _, id := range b.States {
 		if c := w.cell(id); c != nil && c.fault == nil {
 			raw, err := guard(func() (json.RawMessage, error) { return c.def.Inline.Encode(c.state) })
