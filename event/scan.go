@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -43,8 +44,9 @@ const linearKeys = 32
 
 // scan checks one JSON text that may nest depth containers deep, and counts the white space outside its strings.
 func scan(src []byte, depth int, prefix string) (space int, fault *Error) {
-	var first [linearKeys]key
-	s := scanner{src: src, room: depth, keys: first[:0]}
+	s := scanners.Get().(*scanner)
+	defer s.release()
+	s.src, s.room = src, depth
 	s.skipSpace()
 	ok := s.value()
 	if ok {
@@ -57,6 +59,19 @@ func scan(src []byte, depth int, prefix string) (space int, fault *Error) {
 		return s.space, nil
 	}
 	return 0, &Error{Code: DataNotLossless, Rule: s.rule, Path: pathAt(src, s.at, prefix), Reason: s.reason}
+}
+
+// scanners are kept for their lists of keys, which would otherwise be an allocation for each text.
+var scanners = sync.Pool{New: func() any { return &scanner{keys: make([]key, 0, 4*linearKeys)} }}
+
+// maxKeptKeys bounds what a scanner that goes back to the pool may hold: 96 KiB. Only texts that nest deep need more.
+const maxKeptKeys = 4096
+
+func (s *scanner) release() {
+	if cap(s.keys) <= maxKeptKeys {
+		*s = scanner{keys: s.keys[:0]}
+		scanners.Put(s)
+	}
 }
 
 // strip copies raw, which has been scanned and holds space bytes of white space outside strings, without them.

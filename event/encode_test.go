@@ -1,0 +1,144 @@
+package event_test
+
+import (
+	"encoding/json"
+	"errors"
+	"math"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/foldhost/foldhost/event"
+)
+
+type panics struct{}
+
+func (panics) MarshalJSON() ([]byte, error) { panic("boom") }
+
+type fails struct{}
+
+func (fails) MarshalJSON() ([]byte, error) { return nil, errors.New("no") }
+
+type writes string
+
+func (w writes) MarshalJSON() ([]byte, error) { return []byte(w), nil }
+
+type texts string
+
+func (w texts) MarshalText() ([]byte, error) { return []byte(w), nil }
+
+type loop struct{ Next *loop }
+
+func TestGoValuesBecomeLosslessJSON(t *testing.T) {
+	for _, c := range []struct {
+		v    any
+		want string
+	}{
+		{nil, `null`},
+		{true, `true`},
+		{1.25, `1.25`},
+		{int64(math.MaxInt64), `9223372036854775807`},
+		{0.0, `0`},
+		{"<a href='x'>&</a>", `"<a href='x'>&</a>"`},
+		{"\ufffd", `"` + "\ufffd" + `"`},
+		{json.RawMessage(` {"b": 1.0, "a" : "<\u2028>"} `), `{"b":1.0,"a":"<\u2028>"}`},
+		{[]byte(`[1, 2]`), `[1,2]`},
+		{struct {
+			Raw json.RawMessage `json:"raw"`
+		}{json.RawMessage(`{"b":1.50,"a":"<&>` + "\u2028" + `\ud800\ufffd"}`)}, `{"raw":{"b":1.50,"a":"<&>` + "\u2028" + `\ud800\ufffd"}}`},
+		{map[string]any{"x": []any{1, "two", nil}}, `{"x":[1,"two",null]}`},
+		{writes(`"\ufffd"`), `"\ufffd"`},
+		{[]any{texts("\ufffd"), writes(`"\ufffd"`), []byte{0xff}}, `["` + "\ufffd" + `","\ufffd","/w=="]`},
+		{json.Number("1.50"), `1.50`},
+		{time.Unix(0, 0).UTC(), `"1970-01-01T00:00:00Z"`},
+	} {
+		got, err := event.Encode(c.v)
+		if err != nil || string(got) != c.want {
+			t.Errorf("%#v: got %s, %v; want %s", c.v, got, err, c.want)
+		}
+	}
+}
+
+func TestAValueMayBeSharedAndChangedAfterwards(t *testing.T) {
+	shared := map[string]any{"n": 1}
+	raw, err := event.Encode(map[string]any{"a": shared, "b": shared})
+	if err != nil {
+		t.Fatal(err)
+	}
+	shared["n"] = 2
+	if string(raw) != `{"a":{"n":1},"b":{"n":1}}` {
+		t.Errorf("got %s", raw)
+	}
+}
+
+func TestWhatJSONCannotCarryIsRefused(t *testing.T) {
+	cycle := &loop{}
+	cycle.Next = cycle
+	mapCycle := map[string]any{}
+	mapCycle["self"] = mapCycle
+	sliceCycle := make([]any, 1)
+	sliceCycle[0] = sliceCycle
+	deep := any(0)
+	for range event.MaxDepth + 1 {
+		deep = []any{deep}
+	}
+	for _, c := range []struct {
+		name string
+		v    any
+		rule string
+		path string
+	}{
+		{"NaN", math.NaN(), "unsupported-value", "$"},
+		{"infinity", math.Inf(-1), "unsupported-value", "$"},
+		{"negative zero", map[string]any{"a": []float64{1, math.Copysign(0, -1)}}, "negative-zero", "$.a[1]"},
+		{"a function", func() {}, "unsupported-value", "$"},
+		{"a channel", make(chan int), "unsupported-value", "$"},
+		{"a function inside", map[string]any{"f": func() {}}, "unsupported-value", "$"},
+		{"a complex number", 1i, "unsupported-value", "$"},
+		{"a pointer cycle", cycle, "unsupported-value", "$"},
+		{"a map cycle", mapCycle, "unsupported-value", "$"},
+		{"a slice cycle", sliceCycle, "unsupported-value", "$"},
+		{"too deep", deep, "depth", ""},
+		{"text that is not UTF-8", "a\xffb", "invalid-utf-8", "$"},
+		{"text that is not UTF-8, inside", struct {
+			Ok   string
+			List []any `json:"list,omitempty"`
+		}{"\ufffd", []any{1, map[string]string{"odd key": "\xed\xa0\x80"}}}, "invalid-utf-8", `$.list[1]["odd key"]`},
+		{"a key that is not UTF-8", map[string]int{"\xff": 1}, "invalid-utf-8", "$"},
+		{"two keys that are not UTF-8", map[string]int{"\xff": 1, "\xfe": 2}, "duplicate-key", ""},
+		{"a text of its own that is not UTF-8", []any{texts("\xff")}, "invalid-utf-8", "$[0]"},
+		{"raw JSON that is none", json.RawMessage(`{"a":}`), "json-syntax", "$.a"},
+		{"no raw JSON", json.RawMessage(nil), "json-syntax", "$"},
+		{"no bytes", []byte{}, "json-syntax", "$"},
+		{"raw JSON inside that is none", []any{json.RawMessage(`{`)}, "marshaler-failed", "$"},
+		{"raw JSON inside that is not lossless", []any{json.RawMessage(`{"a":1,"a":2}`)}, "duplicate-key", "$[0].a"},
+		{"a marshaler that writes negative zero", []any{writes(`-0.0`)}, "negative-zero", "$[0]"},
+		{"a marshaler that writes bytes", []any{writes("\"\xff\"")}, "invalid-utf-8", "$[0]"},
+		{"a marshaler that fails", fails{}, "marshaler-failed", "$"},
+		{"a marshaler that panics", []any{panics{}}, "marshaler-failed", "$"},
+		{"a number out of range", json.Number("1e400"), "number-range", "$"},
+		{"an event", event.Event{Type: "x"}, "marshaler-failed", "$"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			raw, err := event.Encode(c.v)
+			e := refusal(t, err)
+			if e.Code != event.DataNotLossless || e.Rule != c.rule || c.path != "" && e.Path != c.path || raw != nil {
+				t.Errorf("got %s (%s) at %s: %s", e.Code, e.Rule, e.Path, e.Reason)
+			}
+		})
+	}
+}
+
+func TestATypedNilErrorDoesNotComeOut(t *testing.T) {
+	for _, err := range []error{
+		event.CheckLossless([]byte(`1`), "$"), event.CheckID("a"), event.CheckType("x"),
+		event.CheckShape(&event.Event{Type: "x", Data: json.RawMessage(`1`)}), (&event.Header{ID: "a"}).Check(), event.CheckSize(&event.Event{}, 0),
+	} {
+		if err != nil {
+			t.Errorf("%#v", err)
+		}
+	}
+	if _, err := event.Encode(strings.Repeat("x", 10)); err != nil {
+		t.Error(err)
+	}
+}
