@@ -1,0 +1,181 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+
+	"github.com/spf13/cobra"
+
+	"github.com/foldhost/foldhost/cmd/host/internal/render"
+	"github.com/foldhost/foldhost/host"
+)
+
+func replayCommand() *cobra.Command {
+	var at int64
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "replay LOG…",
+		Short: "Show what the units make of recorded logs",
+		Long: "replay accepts each log event by event, folds the units that ship over it and prints what comes out: the values\n" +
+			"where they change and at the end, the surface, the messages. Nothing is stored. A LOG may be compressed with zstd\n" +
+			"and may hold packed rows; \"-\" is standard input. docs/replay.md gives the JSON and the error codes.",
+		Example: "  foldhost replay session.jsonl\n  foldhost replay --json --at 30 session.jsonl",
+		Args:    wrongUsage(replayArgs),
+		RunE: func(cmd *cobra.Command, logs []string) error {
+			r := replayer{asJSON: asJSON, several: len(logs) > 1, stdin: newInterruptible(cmd.Context(), cmd.InOrStdin()), style: styleOf(cmd.OutOrStdout())}
+			if cmd.Flags().Changed("at") {
+				if at < -1 {
+					return &usageError{fmt.Errorf("--at %d: a seq counts from 0; -1 is the empty log", at)}
+				}
+				r.at = &at
+			}
+			var err error
+			if r.units, err = units(); err != nil {
+				return err
+			}
+			r.progress = newProgress(cmd.ErrOrStderr(), "reading", logs...)
+			defer r.progress.end()
+			return r.all(cmd.Context(), logs, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	cmd.Flags().Int64Var(&at, "at", 0, "stop right after the event of this seq")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a log")
+	return cmd
+}
+
+func replayArgs(cmd *cobra.Command, logs []string) error {
+	stdin := 0
+	for _, name := range logs {
+		if name == "-" {
+			stdin++
+		}
+	}
+	if stdin > 1 {
+		return errors.New("standard input can be read only once")
+	}
+	return cobra.MinimumNArgs(1)(cmd, logs)
+}
+
+// replayer is the replay of some logs in one form.
+type replayer struct {
+	units    []host.Unit
+	at       *int64
+	asJSON   bool
+	several  bool
+	stdin    io.Reader
+	style    render.Style
+	progress *progress
+}
+
+// replayed is what one log gave, ready to be printed.
+type replayed struct {
+	out, notes bytes.Buffer
+	err        error
+}
+
+// all replays logs a few at once and prints them in their order.
+func (r *replayer) all(ctx context.Context, logs []string, out, notes io.Writer) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	failed := 0
+	err := ordered(min(4, runtime.GOMAXPROCS(0)), len(logs), func(i int) *replayed {
+		var res replayed
+		to := io.Writer(&res.out)
+		if !r.several {
+			to = out // Nothing to keep in order: print as it comes.
+		}
+		res.err = r.one(ctx, logs[i], to, &res.notes)
+		return &res
+	}, func(i int, res *replayed) error {
+		err := r.print(i, res, out, notes)
+		if res.err != nil {
+			failed++
+		}
+		if err != nil {
+			cancel()
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if failed > 0 {
+		return &reportedError{fmt.Errorf("%d of %d logs failed", failed, len(logs))}
+	}
+	return nil
+}
+
+// print prints what one log gave. Only what ends the command is an error.
+func (r *replayer) print(i int, res *replayed, out, notes io.Writer) error {
+	if errors.Is(res.err, context.Canceled) {
+		return res.err
+	}
+	r.progress.clear()
+	if res.notes.Len() > 0 {
+		if _, err := notes.Write(res.notes.Bytes()); err != nil {
+			return err
+		}
+	}
+	if !r.asJSON && r.several && i > 0 && res.out.Len() > 0 {
+		fmt.Fprintln(out)
+	}
+	_, err := out.Write(res.out.Bytes())
+	return err
+}
+
+// one replays one log to out. The error says that it failed, and has been put where its reader looks for it.
+func (r *replayer) one(ctx context.Context, name string, out, notes io.Writer) error {
+	people := render.NewReplay(out, r.style, name)
+	res, err := r.fold(ctx, name, people, notes)
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	if r.asJSON {
+		file := ""
+		if r.several {
+			file = name
+		}
+		var text []byte
+		if err != nil {
+			text = host.RefusalOf(err).AppendJSON(nil, file)
+		} else {
+			text = res.AppendJSON(nil, file)
+		}
+		if _, err := out.Write(append(text, '\n')); err != nil {
+			return err
+		}
+	} else {
+		if err != nil {
+			fmt.Fprintf(notes, "foldhost: %v\n", named(name, err))
+			return errors.Join(err, people.Flush())
+		}
+		if err := people.End(res); err != nil {
+			return err
+		}
+	}
+	if err == nil && len(res.Unavailable) > 0 {
+		err = fmt.Errorf("%d units failed", len(res.Unavailable))
+	}
+	return err
+}
+
+func (r *replayer) fold(ctx context.Context, name string, people *render.Replay, notes io.Writer) (*host.Result, error) {
+	log, err := host.OpenLog(ctx, name, host.LogOptions{Strict: true, Stdin: r.stdin, Progress: r.progress.add})
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	o := host.ReplayOptions{Header: log.Header(), Events: log.Events(), Units: r.units, At: r.at}
+	if !r.asJSON {
+		o.Watch = people
+	}
+	res, err := host.Replay(ctx, o)
+	for _, w := range log.Warnings() {
+		fmt.Fprintf(notes, "foldhost: %s: warning: %s\n", name, w)
+	}
+	return res, err
+}

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"fmt"
+
+	"github.com/spf13/cobra"
+)
+
+func root() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "foldhost",
+		Short: "Fold event-sourced sessions into values",
+		Long: "foldhost folds the events of a session log into values. It replays recorded logs and converts between\n" +
+			"their forms. Running a server and loading plugins come with later releases.",
+		Args:          wrongUsage(cobra.NoArgs),
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.Help()
+			return &usageError{fmt.Errorf("say what to do, for example: foldhost replay LOG")}
+		},
+	}
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+	})
+	cmd.AddCommand(replayCommand(), importCommand(), exportCommand(), versionCommand())
+	return cmd
+}
+
+// wrongUsage makes exit code 2 of what a check of the arguments says.
+func wrongUsage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+		}
+		return nil
+	}
+}

@@ -1,0 +1,77 @@
+package main
+
+import (
+	"io"
+	"os"
+
+	"github.com/schollz/progressbar/v3"
+	"golang.org/x/term"
+
+	"github.com/foldhost/foldhost/cmd/host/internal/render"
+)
+
+// styleOf is how to print to w: colour and a width on a terminal, neither elsewhere.
+func styleOf(w io.Writer) render.Style {
+	f, ok := w.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return render.Style{}
+	}
+	s := render.Style{Color: os.Getenv("NO_COLOR") == "" && os.Getenv("TERM") != "dumb"}
+	if width, _, err := term.GetSize(int(f.Fd())); err == nil {
+		s.Width = width
+	}
+	return s
+}
+
+// 16 MiB are read in well under a second; a bar for less would only flicker.
+const longLog = 16 << 20
+
+// progress shows how much of some files has been read. The nil progress shows nothing. Safe for concurrent use.
+type progress struct{ bar *progressbar.ProgressBar }
+
+// newProgress shows a bar on stderr when that is a terminal and the files are long.
+func newProgress(stderr io.Writer, doing string, files ...string) *progress {
+	f, ok := stderr.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	total := int64(0)
+	for _, name := range files {
+		if info, err := os.Stat(name); err == nil && info.Mode().IsRegular() {
+			total += info.Size()
+		}
+	}
+	if total < longLog {
+		return nil
+	}
+	return &progress{progressbar.NewOptions64(total,
+		progressbar.OptionSetWriter(stderr),
+		progressbar.OptionSetDescription(doing),
+		progressbar.OptionShowBytes(true),
+		progressbar.OptionFullWidth(),
+		progressbar.OptionThrottle(100_000_000), // 0.1 s
+		progressbar.OptionClearOnFinish(),
+	)}
+}
+
+// add counts bytes read.
+func (p *progress) add(n int64) {
+	if p != nil {
+		p.bar.Add64(n)
+	}
+}
+
+// clear takes the bar away for what is printed next.
+func (p *progress) clear() {
+	if p != nil {
+		p.bar.Clear()
+	}
+}
+
+// end takes the bar away for good.
+func (p *progress) end() {
+	if p != nil {
+		p.bar.Finish()
+		p.bar.Clear()
+	}
+}

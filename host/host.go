@@ -1,0 +1,72 @@
+package host
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+
+	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/eventlog/memory"
+	"github.com/foldhost/foldhost/registry"
+	"github.com/foldhost/foldhost/session"
+	"github.com/foldhost/foldhost/unit"
+)
+
+// Options of a host. The zero value is usable: everything in memory.
+type Options struct {
+	// Store holds the logs. nil is a new store in memory, which Close closes; a store that is given stays the caller's to close.
+	Store  eventlog.Store
+	Logger *slog.Logger
+	// Session and Registry tune the parts. Their Logger, Driver and Epoch are the host's to set.
+	Session  session.Options
+	Registry registry.Options
+}
+
+// Host is a store, its sessions and the units that fold them. Safe for concurrent use.
+type Host struct {
+	store    eventlog.Store
+	owned    bool
+	sessions *session.Set
+	registry *registry.Registry
+	driver   *driver
+}
+
+// New composes a host. Nothing runs until a session is opened or a unit registered.
+func New(o Options) *Host {
+	h := &Host{store: o.Store}
+	if h.store == nil {
+		h.store, h.owned = memory.New(), true
+	}
+	id := h.store.Identity()
+	o.Registry.Logger = o.Logger
+	o.Registry.Epoch = fmt.Sprintf("%s.%d", id.StoreID, id.Boot)
+	h.registry = registry.New(o.Registry)
+	h.driver = &driver{store: h.store, registry: h.registry, live: map[eventlog.Life]*registry.Session{}}
+	o.Session.Logger = o.Logger
+	o.Session.Driver = h.driver
+	h.sessions = session.NewSet(h.store, o.Session)
+	return h
+}
+
+// Sessions is the set of sessions: create, open, append, fork, delete.
+func (h *Host) Sessions() *session.Set { return h.sessions }
+
+// Registry is the registry of units: sets, registrations, the change feed.
+func (h *Host) Registry() *registry.Registry { return h.registry }
+
+// Register offers a unit to every session of the default set under the name of its plugin. Release the registration to take it away.
+// Errors: *unit.DefinitionError, *registry.VersionConflictError.
+func (h *Host) Register(plugin string, def unit.Definition) (*registry.Registration, error) {
+	return h.registry.Register(registry.Registrant{Plugin: plugin}, def)
+}
+
+// Close ends the host, in the order in which nothing is lost: sessions first, so that the last events are published; then
+// the registry, which nobody calls any more; then the store, if it is the host's own.
+func (h *Host) Close() error {
+	err := h.sessions.Close()
+	h.registry.Close()
+	if h.owned {
+		err = errors.Join(err, h.store.Close())
+	}
+	return err
+}

@@ -1,0 +1,294 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"log/slog"
+	"time"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/host/internal/spool"
+	"github.com/foldhost/foldhost/registry"
+	"github.com/foldhost/foldhost/session"
+	"github.com/foldhost/foldhost/surface"
+	"github.com/foldhost/foldhost/unit"
+)
+
+// Unit is a unit under the name of its plugin.
+type Unit struct {
+	Plugin string
+	unit.Definition
+}
+
+// ReplayOptions say how to replay a log.
+type ReplayOptions struct {
+	// Header and Events are the log, as a reader of the interchange format gives them. Events are pulled once and in order.
+	Header event.Header
+	Events iter.Seq2[event.Draft, error]
+	// Units are folded over it.
+	Units []Unit
+	// At ends the replay right after this seq: the rest of the log is not even read. −1 is the empty log, nil the whole.
+	At *int64
+	// Watch hears of the events and their changes in order; nil for nobody.
+	Watch  Watcher
+	Logger *slog.Logger
+}
+
+// Watcher follows a replay, on the goroutine of Replay. An error ends it.
+type Watcher interface {
+	// Accepted is called first: the log is sound and has this many events.
+	Accepted(h event.Header, events int64) error
+	// Event is called for each event with the changes that it caused, sorted by key.
+	Event(ev *event.Event, changes []ReplayChange) error
+}
+
+// NotReachedError: the log ends before the seq that a replay was to stop at.
+type NotReachedError struct {
+	// Want is the seq asked for, Seq the log's last, −1 when it is empty.
+	Want, Seq int64
+}
+
+func (e *NotReachedError) Error() string {
+	return fmt.Sprintf("the log ends at seq %d, before %d: ask for a seq up to %d", e.Seq, e.Want, e.Seq)
+}
+
+// Replay accepts a log event by event, as an import would, folds the units over it and says what comes out. It holds neither the log
+// nor its messages in memory: what is larger than a small buffer is spooled to a temporary file, and what the result needs
+// grows with the result.
+//
+// A log that is refused gives the error of its reader or of acceptance, usually an *event.IndexError; see RefusalOf. A unit that fails is
+// no error: its key is in Unavailable.
+func Replay(ctx context.Context, o ReplayOptions) (*Result, error) {
+	store := spool.New("")
+	defer store.Close()
+	h := New(Options{Store: store, Logger: o.Logger})
+	defer h.Close()
+	for _, u := range o.Units {
+		if _, err := h.Register(u.Plugin, u.Definition); err != nil {
+			return nil, fmt.Errorf("registering unit %q of plugin %q: %w", u.Key, u.Plugin, err)
+		}
+	}
+	s, err := h.sessions.Import(ctx, o.Header, prefix(o.Events, o.At))
+	if err != nil {
+		return nil, err
+	}
+	r := &replay{ctx: ctx, host: h, session: s, store: store, watch: o.Watch}
+	return r.run()
+}
+
+// prefix is the events up to and with seq at, and a refusal of a log that ends before it.
+func prefix(events iter.Seq2[event.Draft, error], at *int64) iter.Seq2[event.Draft, error] {
+	if at == nil {
+		return events
+	}
+	return func(yield func(event.Draft, error) bool) {
+		next := int64(0)
+		if next <= *at {
+			for d, err := range events {
+				if !yield(d, err) || err != nil {
+					return
+				}
+				// Counted by position: acceptance proves that seqs are positions.
+				if next++; next > *at {
+					return
+				}
+			}
+		}
+		if next <= *at {
+			yield(event.Draft{}, &NotReachedError{Want: *at, Seq: next - 1})
+		}
+	}
+}
+
+// replay is one accepted log on its way to a result.
+type replay struct {
+	ctx     context.Context
+	host    *Host
+	session *session.Session
+	store   eventlog.Store
+	watch   Watcher
+	result  Result
+}
+
+func (r *replay) run() (*Result, error) {
+	info, err := r.session.Info(r.ctx)
+	if err != nil {
+		return nil, err
+	}
+	r.result.Header, r.result.Events = r.session.Header(), info.Seq
+	if r.watch != nil {
+		if err := r.watch.Accepted(r.result.Header, info.Seq); err != nil {
+			return nil, err
+		}
+	}
+	for _, step := range []struct {
+		doing string
+		do    func() error
+	}{
+		{"folding the units", r.changes},
+		{"taking the snapshot", r.values},
+		{"folding the surface", r.surface},
+		{"looking for an open turn", r.closers},
+	} {
+		if err := step.do(); err != nil {
+			return nil, fmt.Errorf("%s: %w", step.doing, err)
+		}
+	}
+	return &r.result, nil
+}
+
+// changes pulls every change and tells the watcher, event by event.
+func (r *replay) changes() error {
+	rs := r.host.driver.of(r.session)
+	if r.watch == nil {
+		for c, err := range rs.Changes(r.ctx, 0) {
+			if err != nil {
+				return err
+			}
+			r.add(c)
+		}
+		return nil
+	}
+	next, stop := iter.Pull2(rs.Changes(r.ctx, 0))
+	defer stop()
+	c, err, more := next()
+	for ev, readErr := range r.scan(nil) {
+		if readErr != nil {
+			return readErr
+		}
+		before := len(r.result.Changes)
+		for ; more && (err != nil || c.Seq <= ev.Seq); c, err, more = next() {
+			if err != nil {
+				return err
+			}
+			r.add(c)
+		}
+		if err := r.watch.Event(&ev, r.result.Changes[before:]); err != nil {
+			return err
+		}
+	}
+	// What is left stands behind the last event or belongs to an empty log.
+	for ; more; c, err, more = next() {
+		if err != nil {
+			return err
+		}
+		r.add(c)
+	}
+	return nil
+}
+
+func (r *replay) add(c registry.Change) {
+	switch c.Kind {
+	case registry.KindValue:
+		r.result.Changes = append(r.result.Changes, ReplayChange{Key: c.Key, Seq: c.Seq, Value: c.Value})
+	case registry.KindUnavailable:
+		r.unavailable(c.Key, *c.Unavailable)
+	}
+}
+
+// values takes one snapshot at the end. There is no deadline but the caller's: nobody waits for a replay who cannot cancel it.
+func (r *replay) values() error {
+	const noDeadline = 1000 * time.Hour
+	block, err := r.host.driver.of(r.session).SnapshotWithin(r.ctx, noDeadline)
+	if err != nil {
+		return err
+	}
+	r.result.AsOfSeq, r.result.Values = block.AsOfSeq, block.Values
+	for key, u := range block.Unavailable {
+		r.unavailable(key, u)
+	}
+	return nil
+}
+
+func (r *replay) unavailable(key string, u registry.Unavailable) {
+	if r.result.Unavailable == nil {
+		r.result.Unavailable = map[string]registry.Unavailable{}
+	}
+	r.result.Unavailable[key] = u
+}
+
+// surface reads the events that can be on the surface once more, for what the session does not keep: the history of replacements, and
+// who said each message.
+func (r *replay) surface() error {
+	state, err := r.session.Surface().State(r.ctx)
+	if err != nil {
+		return err
+	}
+	r.result.Surface = surface.State{Nodes: state.Nodes, ReplaceGeneration: state.ReplaceGeneration}
+	m := surface.NewManager(0, func(seq int64) (event.Event, error) { return r.event(seq) })
+	said := map[int64]Message{}
+	for ev, err := range r.scan([]string{event.UserMessage, event.AssistantMessage, event.ToolResult}) {
+		if err != nil {
+			return err
+		}
+		m.Advance(ev.Seq)
+		if ev.Op.Kind == event.OpReplace {
+			shadowed, err := m.Range(ev.Op.Start, ev.Op.End)
+			if err != nil {
+				return err
+			}
+			r.result.Surface.Replacements = append(r.result.Surface.Replacements,
+				surface.Replacement{Seq: ev.Seq, Start: ev.Op.Start, End: ev.Op.End, ShadowedSeqs: append([]int64(nil), shadowed...)})
+			for _, seq := range shadowed {
+				delete(said, seq)
+			}
+		}
+		plan, err := m.Plan(&event.Draft{Event: ev})
+		if err != nil {
+			return err
+		}
+		m.Apply(plan)
+		if msg := event.MessageOf(&ev); msg != nil {
+			said[ev.Seq] = Message{ID: clone(event.Lookup(msg, "id")), Role: clone(event.Lookup(msg, "role"))}
+		}
+	}
+	for _, seq := range state.Nodes {
+		if msg, ok := said[seq]; ok {
+			r.result.Messages = append(r.result.Messages, msg)
+		}
+	}
+	return nil
+}
+
+// clone lets go of the event that the value is a part of.
+func clone(raw json.RawMessage) json.RawMessage { return append(json.RawMessage(nil), raw...) }
+
+func (r *replay) closers() error {
+	var last *event.Event
+	if n := r.result.Events; n > 0 {
+		ev, err := r.event(n - 1)
+		if err != nil {
+			return err
+		}
+		last = &ev
+	}
+	events, err := session.Closers(r.scan(session.CloserTypes()), last)
+	if err != nil {
+		return err
+	}
+	for _, ev := range events {
+		r.result.Closers = append(r.result.Closers, ev.Type)
+	}
+	return nil
+}
+
+// scan reads the log's events of some types, nil for all.
+func (r *replay) scan(types []string) iter.Seq2[event.Event, error] {
+	return eventlog.Scan(r.ctx, r.store, eventlog.Query{Life: eventlog.Life{ID: r.session.ID()}, Types: types})
+}
+
+// event reads one event.
+func (r *replay) event(seq int64) (event.Event, error) {
+	page, err := r.store.Read(r.ctx, eventlog.Query{Life: eventlog.Life{ID: r.session.ID()}, From: seq, To: seq + 1})
+	if err != nil {
+		return event.Event{}, err
+	}
+	if len(page.Events) == 0 {
+		return event.Event{}, errors.New("the spool lost an event that it took") // Cannot be: the spool is ours alone.
+	}
+	return page.Events[0], nil
+}

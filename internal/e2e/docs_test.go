@@ -1,0 +1,84 @@
+package e2e
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// Every command in an sh block of a document works as it stands there, in the order of the document. What make runs is checked to be a target,
+// because CI runs it for itself.
+func TestTheCommandsOfTheDocumentsWork(t *testing.T) {
+	docs, err := filepath.Glob(filepath.Join(root, "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	more, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, doc := range append(docs, more...) {
+		commands := shellCommands(read(t, doc))
+		found += len(commands)
+		t.Run(filepath.Base(doc), func(t *testing.T) {
+			dir := t.TempDir()
+			if err := os.CopyFS(filepath.Join(dir, "examples", "sessions"), os.DirFS(filepath.Join(root, "examples", "sessions"))); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range commands {
+				t.Run(c, func(t *testing.T) { try(t, dir, strings.Fields(c)) })
+			}
+		})
+	}
+	if found < 10 {
+		t.Errorf("only %d commands found: has the form of the documents changed?", found)
+	}
+}
+
+// try runs one command of a document: the binary in a directory that has the samples, the rest at the root.
+func try(t *testing.T, dir string, words []string) {
+	switch words[0] {
+	case "bin/foldhost":
+		foldhost(t, dir, words[1:]...).want(t, 0)
+	case "make":
+		if out, err := inRoot(append([]string{"make", "--dry-run"}, words[1:]...)).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	case "go":
+		if words[1] == "test" || strings.Contains(words[2], "tools/") {
+			words = []string{"go", "vet", words[len(words)-1]} // It is there and compiles; it runs elsewhere.
+		}
+		if out, err := inRoot(words).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	default:
+		t.Errorf("a document shows a command that this test can not run: %q", words)
+	}
+}
+
+func inRoot(words []string) *exec.Cmd {
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Dir = root
+	return cmd
+}
+
+// shellCommands are the lines of the sh blocks of a document.
+func shellCommands(doc string) []string {
+	var commands []string
+	inside := false
+	for line := range strings.Lines(doc) {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "```sh":
+			inside = true
+		case strings.HasPrefix(line, "```"):
+			inside = false
+		case inside && line != "" && !strings.HasPrefix(line, "#"):
+			commands = append(commands, line)
+		}
+	}
+	return commands
+}

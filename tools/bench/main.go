@@ -1,0 +1,171 @@
+// Command bench measures what docs/performance.md claims and prints it as the table that stands there. Measurements take turns over
+// several rounds, and each counts with its fastest round: what else the machine does can only slow a round down. Ratios are
+// of measurements of this one run.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/foldhost/foldhost/internal/bench"
+)
+
+// measurement is one thing measured, and the best that it gave.
+type measurement struct {
+	name string
+	run  func(*testing.B)
+	// unit is a metric that the measurement reports, empty for the time of an operation.
+	unit string
+
+	best   float64
+	allocs int64
+}
+
+// claim is one line of the table.
+type claim struct {
+	text, target string
+	value        func(m map[string]*measurement) (shown string, met bool)
+}
+
+func main() {
+	testing.Init()
+	each := flag.Duration("benchtime", 300*time.Millisecond, "how long each measurement runs in each round")
+	rounds := flag.Int("rounds", 5, "how many rounds")
+	strict := flag.Bool("strict", false, "fail when a target is missed")
+	flag.Parse()
+	flag.Set("test.benchtime", each.String())
+	if met := run(*rounds); *strict && !met {
+		os.Exit(1)
+	}
+}
+
+func run(rounds int) (all bool) {
+	list := measurements()
+	byName := map[string]*measurement{}
+	for _, m := range list {
+		m.best = math.Inf(1)
+		byName[m.name] = m
+	}
+	for round := range rounds {
+		for _, m := range list {
+			fmt.Fprintf(os.Stderr, "\rround %d of %d: %-28s", round+1, rounds, m.name)
+			runtime.GC()
+			r := testing.Benchmark(m.run)
+			if r.N == 0 {
+				fmt.Fprintf(os.Stderr, "\n%s failed\n", m.name)
+				os.Exit(1)
+			}
+			got := float64(r.T.Nanoseconds()) / float64(r.N)
+			if m.unit != "" {
+				got = r.Extra[m.unit]
+			}
+			m.best, m.allocs = min(m.best, got), r.AllocsPerOp()
+		}
+	}
+	fmt.Fprintf(os.Stderr, "\r%60s\r", "")
+	fmt.Printf("%s, %s/%s, %d cores, best of %d rounds\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds)
+	fmt.Println("| what | target | measured | |")
+	fmt.Println("|---|---|---|---|")
+	all = true
+	for _, c := range claims() {
+		shown, met := c.value(byName)
+		verdict := "met"
+		switch {
+		case c.target == "":
+			verdict = ""
+		case !met:
+			verdict, all = "**missed**", false
+		}
+		fmt.Printf("| %s | %s | %s | %s |\n", c.text, c.target, shown, verdict)
+	}
+	return all
+}
+
+func measurements() []*measurement {
+	const perEvent = "ns/event"
+	return []*measurement{
+		{name: "append, 0 units", run: bench.Append(0)},
+		{name: "append, 1 unit", run: bench.Append(1)},
+		{name: "append, 64 units", run: bench.Append(64)},
+		{name: "append, 12 fold it", run: bench.AppendFolded(12)},
+		{name: "snapshot, 1,000", run: bench.Snapshot(1_000)},
+		{name: "snapshot, 100,000", run: bench.Snapshot(100_000)},
+		{name: "acceptance", run: bench.Acceptance},
+		{name: "surface, appends", run: bench.Surface(bench.Nowhere), unit: perEvent},
+		{name: "surface, tail", run: bench.Surface(bench.Tail), unit: perEvent},
+		{name: "surface, middle", run: bench.Surface(bench.Middle), unit: perEvent},
+		{name: "surface, head", run: bench.Surface(bench.Head), unit: perEvent},
+		{name: "build todos", run: bench.BuildTodos},
+		{name: "build everything", run: bench.BuildEverything},
+		{name: "open", run: bench.Open},
+		{name: "heap", run: bench.Heap, unit: "bytes/session"},
+	}
+}
+
+func claims() []claim {
+	return []claim{
+		below("append of an event that no unit folds, no unit registered", "append, 0 units", 2*time.Microsecond),
+		ratio("the same with 64 registered units, to the same with one", "append, 64 units", "append, 1 unit", 1.1),
+		{"allocations of an append with 64 units, beyond those with one", "0", func(m map[string]*measurement) (string, bool) {
+			more := m["append, 64 units"].allocs - m["append, 1 unit"].allocs
+			return fmt.Sprintf("%d (of %d)", more, m["append, 64 units"].allocs), more <= 0
+		}},
+		below("append of an event that 12 units fold", "append, 12 fold it", 0),
+		below("snapshot of 12 units, 1,000 events", "snapshot, 1,000", 10*time.Microsecond),
+		below("snapshot of 12 units, 100,000 events", "snapshot, 100,000", 10*time.Microsecond),
+		below("acceptance of a `todo/write` of ten items", "acceptance", 5*time.Microsecond),
+		below("surface: 100,000 appends, each", "surface, appends", 50*time.Nanosecond),
+		below("surface of 100,000 nodes: a replace of 50 every 100, at the tail, per event", "surface, tail", 200*time.Nanosecond),
+		below("the same in the middle", "surface, middle", 200*time.Nanosecond),
+		below("the same at the head", "surface, head", 200*time.Nanosecond),
+		below("building a `todos` cell over 100,000 events, 1 % its own", "build todos", 0),
+		ratio("the same, to a unit that folds everything, from the same store", "build todos", "build everything", 1.0/20),
+		below("opening a session of 100,000 events and reading its four values", "open", 0),
+		{"heap of a live session of 100 events, its log and four cells included", "", func(m map[string]*measurement) (string, bool) {
+			return fmt.Sprintf("%.1f KB", m["heap"].best/1000), true
+		}},
+	}
+}
+
+// below is a claim on a time; a limit of 0 claims nothing.
+func below(text, name string, limit time.Duration) claim {
+	target := ""
+	if limit > 0 {
+		target = "< " + show(float64(limit.Nanoseconds()))
+	}
+	return claim{text, target, func(m map[string]*measurement) (string, bool) {
+		return show(m[name].best), m[name].best < float64(limit.Nanoseconds())
+	}}
+}
+
+// ratio is a claim on how one measurement compares with another.
+func ratio(text, name, to string, limit float64) claim {
+	return claim{text, "≤ " + showRatio(limit), func(m map[string]*measurement) (string, bool) {
+		got := m[name].best / m[to].best
+		return showRatio(got), got <= limit
+	}}
+}
+
+func showRatio(r float64) string {
+	if r < 0.5 {
+		return fmt.Sprintf("1/%.0f", 1/r)
+	}
+	return fmt.Sprintf("%.2f", r)
+}
+
+func show(ns float64) string {
+	switch {
+	case ns < 1000:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", ns), ".0") + " ns"
+	case ns < 1e6:
+		return strings.TrimSuffix(fmt.Sprintf("%.2f", ns/1e3), ".00") + " µs"
+	default:
+		return fmt.Sprintf("%.2f ms", ns/1e6)
+	}
+}
