@@ -1,0 +1,178 @@
+package session_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"testing"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog/logtest"
+	"github.com/foldhost/foldhost/eventlog/memory"
+	"github.com/foldhost/foldhost/session"
+)
+
+// Given a log, then its messages are those of the nodes, verbatim and in their order.
+func TestMessages(t *testing.T) {
+	tests := []struct {
+		name string
+		log  []step
+		want []string
+	}{
+		{"none", []step{turnStart(1), stepStart(1, 1), stepEnd(1, 1), turnEnd(1)}, nil},
+		{"a turn", one(), []string{"u-hi", "a-hello"}},
+		{"chunks and notes do not count", []step{user("a"), note("x"), step{typ: event.AssistantChunk, data: `{}`}, assistant("b")}, []string{"u-a", "a-b"}},
+		{"empty content is a node and no message", []step{user("a"), assistant(""), user("b")}, []string{"u-a", "u-b"}},
+		{"a call and its result", []step{user("a"), assistant("b", "c"), toolResult("c", "ok")}, []string{"u-a", "a-b", "r-c"}},
+		{"a replacement", []step{user("original"), assistant("compacted").replacing(0, 0, 0)}, []string{"a-compacted"}},
+		{"in the order of nodes", []step{user("a"), user("b"), user("c"), assistant("d").replacing(1, 1, 1)}, []string{"u-a", "a-d", "u-c"}},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			set := newSet(t, logtest.Short(memory.New(), 9), quiet())
+			whole, stepwise := create(t, set, session.New{}), create(t, set, session.New{})
+			appendAll(t, whole, tt.log...)
+			for _, st := range tt.log {
+				messages(t, stepwise)
+				appendAll(t, stepwise, st)
+			}
+			wantEqual(t, "messages", messageIDs(messages(t, whole)), tt.want)
+			wantEqual(t, "messages read after each append", messageIDs(messages(t, stepwise)), tt.want)
+		})
+	}
+	s := fresh(t)
+	data := `{"extra":1.0,"id":"m","role":"user","content":[{"type":"odd","x":"<&>"}],"source":{"kind":"plugin","plugin":"p"}}`
+	appendAll(t, s, step{event.UserMessage, data, appended})
+	wantEqual(t, "verbatim", string(messages(t, s)[0]), data)
+}
+
+// Given a list of messages, when the session goes on, then the list stays as it was, and elements that both have are the same bytes.
+func TestMessageListsNeverChange(t *testing.T) {
+	s := fresh(t)
+	appendAll(t, s, user("a"), user("b"))
+	first := messages(t, s)
+	appendAll(t, s, user("c"))
+	second := messages(t, s)
+	_ = append(second, json.RawMessage("written behind the end by its holder"))
+	appendAll(t, s, user("d"))
+	third := messages(t, s)
+	appendAll(t, s, user("e").replacing(0, 3, 0, 1, 2, 3))
+	wantEqual(t, "first", messageIDs(first), []string{"u-a", "u-b"})
+	wantEqual(t, "second", messageIDs(second), []string{"u-a", "u-b", "u-c"})
+	wantEqual(t, "third", messageIDs(third), []string{"u-a", "u-b", "u-c", "u-d"})
+	wantEqual(t, "after the replacement", messageIDs(messages(t, s)), []string{"u-e"})
+	if &first[0][0] != &second[0][0] || &second[2][0] != &third[2][0] {
+		t.Error("messages were made anew by an append")
+	}
+}
+
+// Given messages that were read, then they are kept: reading again and appending reads nothing from the store, and a replacement reads the surface once.
+func TestMessagesAreKept(t *testing.T) {
+	store := logtest.Slow(memory.New())
+	s := create(t, newSet(t, store, quiet()), session.New{})
+	appendAll(t, s, user("a"), user("b"), note("x"))
+	messages(t, s)
+	store.Counts()
+	appendAll(t, s, user("c"), note("y"))
+	messages(t, s)
+	wantEqual(t, "events read", store.Counts().Read, 0)
+	appendAll(t, s, user("d").replacing(0, 1, 0, 1))
+	messages(t, s)
+	messages(t, s)
+	if n := store.Counts().Read; n == 0 || n > 4 {
+		t.Errorf("%d events read after a replacement", n)
+	}
+}
+
+// Given more messages than may be kept, then they are read again, and right.
+func TestMessagesBeyondTheirBoundAreNotKept(t *testing.T) {
+	store := logtest.Slow(memory.New())
+	o := quiet()
+	o.MaxMessageBytes = 2 * len(userData("a"))
+	s := create(t, newSet(t, store, o), session.New{})
+	appendAll(t, s, user("a"), user("b"))
+	messages(t, s)
+	store.Counts()
+	messages(t, s)
+	wantEqual(t, "events read within the bound", store.Counts().Read, 0)
+	appendAll(t, s, user("c"))
+	for range 2 {
+		wantEqual(t, "messages", messageIDs(messages(t, s)), []string{"u-a", "u-b", "u-c"})
+		wantEqual(t, "events read beyond the bound", store.Counts().Read, 3)
+	}
+}
+
+// Given a read of the messages that waits for the store, when the session goes on meanwhile, then appends do not wait, and what is kept in the end is right.
+func TestMessagesWhileTheSessionGoesOn(t *testing.T) {
+	for _, tt := range []struct {
+		name      string
+		meanwhile step
+		after     []string
+	}{
+		{"an append", user("c"), []string{"u-a", "u-b", "u-c"}},
+		{"a replacement", user("c").replacing(0, 0, 0), []string{"u-c", "u-b"}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			store := logtest.Slow(memory.New())
+			s := create(t, newSet(t, store, quiet()), session.New{})
+			appendAll(t, s, user("a"), user("b"))
+			gate := store.Hold(logtest.Read)
+			read := make(chan []string, 2)
+			for range 2 {
+				go func() {
+					list, err := s.Messages(context.Background())
+					if err != nil {
+						t.Error(err)
+					}
+					read <- messageIDs(list)
+				}()
+			}
+			<-gate.Arrived()
+			appendAll(t, s, tt.meanwhile)
+			gate.Release()
+			for range 2 {
+				got := <-read
+				if len(got) != 2 && len(got) != 3 {
+					t.Errorf("got %v", got)
+				}
+			}
+			wantEqual(t, "messages", messageIDs(messages(t, s)), tt.after)
+		})
+	}
+}
+
+// Given a context that ends while messages are read, then the reader leaves, and so does one who waits for it.
+func TestMessagesHonourContexts(t *testing.T) {
+	store := logtest.Slow(memory.New())
+	s := create(t, newSet(t, store, quiet()), session.New{})
+	appendAll(t, s, user("a"))
+	gate := store.Hold(logtest.Read)
+	ctx, cancel := context.WithCancel(context.Background())
+	left := make(chan error, 2)
+	for range 2 {
+		go func() { _, err := s.Messages(ctx); left <- err }()
+	}
+	<-gate.Arrived()
+	cancel()
+	for range 2 {
+		wantIs(t, <-left, context.Canceled)
+	}
+	gate.Release()
+	wantEqual(t, "messages", messageIDs(messages(t, s)), []string{"u-a"})
+}
+
+// Given events that are no messages, strewn anywhere, then the messages stay.
+func TestMessagesIgnoreOtherEvents(t *testing.T) {
+	plain, mixed := fresh(t), fresh(t)
+	appendAll(t, plain, user("a"), assistant("b"), user("c"))
+	appendAll(t, mixed, note("1"), user("a"), turnStart(9), note("2"), assistant("b"), step{typ: "x", data: `null`}, user("c"), turnEnd(9))
+	wantEqual(t, "messages", bytes.Join(raws(messages(t, mixed)), nil), bytes.Join(raws(messages(t, plain)), nil))
+}
+
+func raws(list []json.RawMessage) [][]byte {
+	var out [][]byte
+	for _, m := range list {
+		out = append(out, m)
+	}
+	return out
+}
