@@ -14,7 +14,7 @@ func FuzzReader(f *testing.F) {
 		"", header, header + note(0), header + note(0) + textRow(1) + turnEnd(4), header + "#\n" + turnEnd(0),
 		header + note(0) + note(2) + turnEnd(3), header + note(0)[:20], header + " \r\n" + note(0), header + strings.Repeat("\x00", 99),
 		header + `{"type":"tool-call-chunks","seq0":0,"time0":-5,"data":{"turn":1,"step":1,"index":0,"dt":[1],"args":["a","b"],"id":"c"}}` + "\n",
-		"\x28\xb5\x2f\xfd\x24\x10",
+		"\x28\xb5\x2f\xfd\x24\x10", `{"`, header + `{"` + "\n",
 	} {
 		f.Add([]byte(seed))
 		f.Add([]byte(compress(f, seed)))

@@ -186,6 +186,26 @@ func scanEnds(k kit) {
 	}
 }
 
+// The log is deleted and made again between two pages: the scan ends with an error and mixes nothing.
+func scanLife(k kit) {
+	k.create("a", row(0, "old", "old", "old")...)
+	var err error
+	pages := 0
+	for e, failed := range eventlog.Scan(k.Context(), k.Store, eventlog.Query{Life: life("a"), Limit: 1}) {
+		if err = failed; err != nil {
+			break
+		}
+		if e.Type != "old" {
+			k.Fatalf("the scan of one life gave an event of another: %+v", e)
+		}
+		if pages++; pages == 1 {
+			k.delete("a")
+			k.create("a", row(0, "new", "new", "new")...)
+		}
+	}
+	wantErr[*eventlog.IncarnationError](k, "the scan", err)
+}
+
 func pageLives(k kit) {
 	log := row(0, several("x", 10)...)
 	k.create("a", log...)

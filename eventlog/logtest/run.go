@@ -60,6 +60,7 @@ var laws = []law{
 	{"a page is bounded without asking", readBounded},
 	{"a query that no store takes is refused", readInvalid},
 	{"a scan ends where the log did", scanEnds},
+	{"a scan stays in one life", scanLife},
 	{"a page outlives its log", pageLives},
 
 	{"a tail gives every event once in order", tailWhole},
