@@ -24,8 +24,7 @@
 //
 // A state is a value: a handler returns a new one and leaves the one it was given as it was. Assigning to fields of a
 // struct that was passed by value is fine. Writing through a pointer, into a map, or into the elements of a slice that the
-// old state holds is not: copy them first (slices.Clone, maps.Clone), and append to slices.Clip(s). plugintest finds
-// those who forget.
+// old state holds is not: copy them first (slices.Clone, maps.Clone). plugintest finds those who forget.
 //
 // A state survives JSON: what is not exported, or left out by its tags, is lost when a session is read again from a row.
 //

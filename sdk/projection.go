@@ -4,11 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"reflect"
 	"slices"
 
-	"github.com/foldhost/foldhost/event"
-	"github.com/foldhost/foldhost/sdk/internal/schema"
 	"github.com/foldhost/foldhost/unit"
 )
 
@@ -140,36 +137,6 @@ func tryInit(c *unit.Compiled) error {
 		return err
 	}
 	return c.CheckView(view, 0)
-}
-
-// SchemaError says that no right schema can be made of a Go type.
-type SchemaError struct {
-	// Key is the unit, Role "State" or "View".
-	Key, Role string
-	// Err joins one error for each field, with the fix.
-	Err error
-}
-
-func (e *SchemaError) Error() string {
-	return fmt.Sprintf("unit %q: no schema can be made of its %s, give one by hand or change the type:\n%v", e.Key, e.Role, e.Err)
-}
-
-func (e *SchemaError) Unwrap() error { return e.Err }
-
-// SchemaOf returns the JSON Schema of a Go type as the SDK makes it. It agrees with what encoding/json writes; types of which no
-// right schema can be made are an error that names the field and the fix.
-func SchemaOf[T any]() (json.RawMessage, error) { return schemaOf[T]("", "type") }
-
-func schemaOf[T any](key, role string) (json.RawMessage, error) {
-	raw, err := schema.Of(reflect.TypeFor[T]())
-	if err != nil {
-		return nil, &SchemaError{Key: key, Role: role, Err: err}
-	}
-	raw, err = event.Compact(raw, "$")
-	if err != nil {
-		return nil, &SchemaError{Key: key, Role: role, Err: err}
-	}
-	return raw, nil
 }
 
 var errNoState = errors.New("the state is not one of this unit")

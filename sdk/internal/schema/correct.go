@@ -59,10 +59,19 @@ func below(t reflect.Type, s *jsonschema.Schema) {
 	case reflect.Slice, reflect.Array:
 		s.Items = place(t.Elem(), s.Items)
 	case reflect.Map:
-		s.AdditionalProperties = place(t.Elem(), s.AdditionalProperties)
-		for pattern, elem := range s.PatternProperties {
-			delete(s.PatternProperties, pattern)
-			s.PatternProperties[keyPattern(t.Key())] = place(t.Elem(), elem)
+		elem := s.AdditionalProperties
+		for _, of := range s.PatternProperties {
+			elem = of // the generator writes some integer keys as a pattern, the wrong one
+		}
+		elem = place(t.Elem(), elem)
+		if pattern := keyPattern(t.Key()); pattern == "" {
+			s.AdditionalProperties = elem
+		} else {
+			if elem == nil {
+				elem = jsonschema.TrueSchema
+			}
+			s.PatternProperties = map[string]*jsonschema.Schema{pattern: elem}
+			s.AdditionalProperties = jsonschema.FalseSchema
 		}
 	case reflect.Struct:
 		if s.Properties == nil {
@@ -73,7 +82,7 @@ func below(t reflect.Type, s *jsonschema.Schema) {
 			if !ok {
 				continue
 			}
-			if f.optional {
+			if f.optional || f.nonnull {
 				below(f.Type, property)
 			} else {
 				s.Properties.Set(f.name, place(f.Type, property))
@@ -108,13 +117,15 @@ func withoutNull(s *jsonschema.Schema) *jsonschema.Schema {
 	return s
 }
 
-// keyPattern is how encoding/json writes integer keys.
+// keyPattern is how encoding/json writes integer keys; empty for all others.
 func keyPattern(key reflect.Type) string {
 	switch key.Kind() {
 	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
 		return "^(0|-?[1-9][0-9]*)$"
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return "^(0|[1-9][0-9]*)$"
 	}
-	return "^(0|[1-9][0-9]*)$"
+	return ""
 }
 
 // refersTo says whether a definition refers to ref anywhere.

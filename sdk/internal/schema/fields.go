@@ -2,16 +2,19 @@ package schema
 
 import (
 	"reflect"
+	"slices"
 	"strings"
 )
 
 // field is one field of a struct as encoding/json writes it.
 type field struct {
 	reflect.StructField
-	// name is the JSON name.
-	name string
+	// name is the JSON name, path the Go name with those of the structs that it is embedded in.
+	name, path string
 	// optional says that the field may be left out: omitempty or omitzero.
 	optional bool
+	// nonnull says that the author promises that it is never nil.
+	nonnull bool
 	// quoted says that a number or boolean is written as a string.
 	quoted bool
 }
@@ -26,13 +29,16 @@ func fieldsOf(t reflect.Type) []field {
 			continue
 		}
 		if sf.Anonymous && name == "" && sf.Type.Kind() == reflect.Struct {
-			fields = append(fields, fieldsOf(sf.Type)...)
+			for _, f := range fieldsOf(sf.Type) {
+				f.path = sf.Name + "." + f.path
+				fields = append(fields, f)
+			}
 			continue
 		}
 		if !sf.IsExported() {
 			continue
 		}
-		f := field{StructField: sf, name: name}
+		f := field{StructField: sf, name: name, path: sf.Name}
 		if name == "" {
 			f.name = sf.Name
 		}
@@ -44,6 +50,7 @@ func fieldsOf(t reflect.Type) []field {
 				f.quoted = true
 			}
 		}
+		f.nonnull = slices.Contains(splitTag(sf.Tag.Get("jsonschema")), nonnull)
 		fields = append(fields, f)
 	}
 	return fields

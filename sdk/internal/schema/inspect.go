@@ -15,9 +15,17 @@ func inspect(t reflect.Type) []error {
 	case t == bytesType:
 		i.refuse(t.String(), "the SDK takes a bare []byte as JSON text", "use json.RawMessage for JSON, or put the bytes in a struct")
 	default:
-		i.visit(t, t.String())
+		i.visit(t, nameOf(t))
 	}
 	return i.problems
+}
+
+// nameOf is short for structs without a name, which reflect writes with all their fields.
+func nameOf(t reflect.Type) string {
+	if t.Name() == "" && t.Kind() == reflect.Struct {
+		return "struct"
+	}
+	return t.String()
 }
 
 type inspector struct {
@@ -71,6 +79,11 @@ func (i *inspector) methods(t reflect.Type, path string) bool {
 		return true
 	}
 	p := reflect.PointerTo(t)
+	if name := promoted(t); name != "" {
+		i.refuse(path+"."+name, "the methods of the embedded type become those of the struct around it, which is then written or described as that field alone",
+			"do not embed it: give it a field name")
+		return false
+	}
 	switch {
 	case has(p, "JSONSchemaAlias"), has(p, "JSONSchemaProperty"), has(p, "GetFieldDocString"):
 		i.refuse(path, "JSONSchemaAlias, JSONSchemaProperty and GetFieldDocString describe another type than encoding/json writes",
@@ -96,6 +109,25 @@ func (i *inspector) methods(t reflect.Type, path string) bool {
 		return true
 	}
 	return false
+}
+
+// promoted is the embedded field of a struct that has methods by which a type writes or describes itself.
+func promoted(t reflect.Type) string {
+	if t.Kind() != reflect.Struct || t == timeType {
+		return ""
+	}
+	for n := range t.NumField() {
+		sf := t.Field(n)
+		if !sf.Anonymous {
+			continue
+		}
+		for _, method := range []string{"MarshalJSON", "MarshalText", "JSONSchema", "JSONSchemaExtend"} {
+			if has(sf.Type, method) || sf.Type.Kind() != reflect.Pointer && sf.Type.Kind() != reflect.Interface && has(reflect.PointerTo(sf.Type), method) {
+				return sf.Name
+			}
+		}
+	}
+	return ""
 }
 
 func has(t reflect.Type, method string) bool {
@@ -130,11 +162,11 @@ func (i *inspector) structure(t reflect.Type, path string) {
 	by := map[string]string{}
 	for _, f := range fieldsOf(t) {
 		if first, ok := by[f.name]; ok {
-			i.refuse(path+"."+f.Name, fmt.Sprintf("its JSON name %q is that of %s too: one hides the other, or both are left out", f.name, first),
+			i.refuse(path+"."+f.path, fmt.Sprintf("its JSON name %q is that of %s too: one hides the other, or both are left out", f.name, first),
 				"rename one, or leave one out")
 			continue
 		}
-		by[f.name] = path + "." + f.Name
+		by[f.name] = f.path
 	}
 }
 
@@ -198,8 +230,6 @@ func (i *inspector) embedded(sf reflect.StructField, name, path string) bool {
 		elem = t.Elem()
 	}
 	switch {
-	case t.Implements(jsonMarshaler), t.Implements(textMarshaler), has(reflect.PointerTo(elem), "JSONSchema"), has(reflect.PointerTo(elem), "JSONSchemaExtend"):
-		i.refuse(path, "its methods become those of the struct around it, which would be written or described as this field alone", "do not embed it: give it a field name")
 	case name == "" && t.Kind() == reflect.Pointer && elem.Kind() == reflect.Struct:
 		i.refuse(path, "the fields of an embedded pointer are left out when it is nil and the schema would require them", "embed the struct itself, or give it a field name")
 	case !sf.IsExported() && (elem.Kind() != reflect.Struct || name != ""):

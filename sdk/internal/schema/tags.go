@@ -38,6 +38,10 @@ var constraints = map[kind]map[string]func(string) bool{
 	list:    {"minItems": isUint, "maxItems": isUint, "uniqueItems": isTrue},
 }
 
+// nonnull is a key of ours: nil slices, maps and pointers are written as null, and the author of a field that has it promises that there
+// are none. The generator does not see it; a value that breaks the promise fails its schema.
+const nonnull = "nonnull"
+
 // everywhere are the keys that every field may have.
 var everywhere = map[string]func(string) bool{"title": isAny, "description": isAny, "oneof_required": isAny, "anyof_required": isAny}
 
@@ -86,6 +90,10 @@ func checkTags(sf reflect.StructField, tags map[string]string, optional, quoted 
 			return &FieldError{Reason: "it is required and may be left out (omitempty, omitzero)", Fix: "drop one of the two"}
 		case tag == "required", tag == "nullable":
 			continue
+		case tag == nonnull && !writesNull(sf.Type):
+			return &FieldError{Reason: "it is nonnull and its type never gives null", Fix: "drop nonnull"}
+		case tag == nonnull:
+			continue
 		case !valued:
 			return &FieldError{Reason: fmt.Sprintf("the generator ignores %q in the jsonschema tag", tag), Fix: `write key=value; a comma in a value is written \\,`}
 		case once(key) && slices.Contains(seen, key):
@@ -101,7 +109,7 @@ func checkTags(sf reflect.StructField, tags map[string]string, optional, quoted 
 		}
 		switch {
 		case check == nil && slices.Contains(everyKey(), key):
-			return &FieldError{Reason: fmt.Sprintf("the generator drops %s on a %s", key, sf.Type), Fix: "put it in the type's JSONSchemaExtend, or use an unnamed type"}
+			return &FieldError{Reason: fmt.Sprintf("the generator drops %s on the type %s", key, nameOf(sf.Type)), Fix: "use a key that fits the type, or give it a named type with JSONSchemaExtend"}
 		case check == nil:
 			return &FieldError{Reason: fmt.Sprintf("%q is no key of a jsonschema tag", key), Fix: "the keys are " + strings.Join(everyKey(), ", ") + "; put everything else in JSONSchemaExtend"}
 		case !check(value), !own && strings.Contains(value, "="),
@@ -162,7 +170,7 @@ func kindOf(t reflect.Type, quoted bool) kind {
 
 // everyKey lists the keys of all kinds, sorted.
 func everyKey() []string {
-	keys := []string{"nullable", "required"}
+	keys := []string{"nullable", nonnull, "required"}
 	for key := range everywhere {
 		keys = append(keys, key)
 	}
