@@ -30,15 +30,16 @@ func (m *Manager) checkRewrite(d *event.Draft, from, to place) error {
 		return fault(event.ToolResultRewrite, "rewrite-of-other-type", "$.surfaceOp.start",
 			fmt.Sprintf("a tool/result that replaces must target a current tool/result, and event %d is not one", seq))
 	}
-	if !event.Equal(frame(old.Data), frame(d.Data)) {
+	if !event.Equal(Frame(old.Data), Frame(d.Data)) {
 		return fault(event.ToolResultRewrite, "rewrite-beyond-content", "$.data",
 			fmt.Sprintf("a tool/result that replaces may change only content: the inner content of its result block; the rest must equal event %d", seq))
 	}
 	return nil
 }
 
-// frame is the data of a tool/result with null in the place of the inner content of its result block.
-func frame(data json.RawMessage) json.RawMessage {
+// Frame is the data of a tool/result with null in the place of the inner content of its result block: what a rewrite must leave as it is. A reader may give
+// an event with its Frame for its data, so that whoever follows a long stream need not keep what is most of it.
+func Frame(data json.RawMessage) json.RawMessage {
 	return appendWithout(nil, data, "message", "content", eachElement, "content")
 }
 
