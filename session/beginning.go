@@ -1,13 +1,13 @@
 package session
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"iter"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/surface"
 )
 
 // beginning follows the events that a session is made from, as they stream to the store: it validates each as an append would be, and builds the
@@ -100,7 +100,7 @@ func (b *beginning) plan(ctx context.Context, d *event.Draft) error {
 func (b *beginning) passed(e *event.Event) {
 	if e.Type == event.ToolResult {
 		frame := *e
-		frame.Data = withoutResultContent(e.Data)
+		frame.Data = surface.Frame(e.Data)
 		b.results[e.Seq] = frame
 		if e.Op.Kind == event.OpReplace { // of exactly one tool/result
 			delete(b.results, e.Op.Start)
@@ -113,26 +113,6 @@ func (b *beginning) passed(e *event.Event) {
 func (b *beginning) end() event.Event {
 	b.planner.m.Advance(b.next + 1)
 	return event.Event{Type: event.EndSeed, Seq: b.next, Time: b.set.o.Now().UnixMilli(), Data: json.RawMessage(`{}`)}
-}
-
-// withoutResultContent copies the data of a tool/result with an empty list in the place of the content of its result block, or as it is where it
-// cannot be told where that stands.
-func withoutResultContent(data json.RawMessage) json.RawMessage {
-	var block json.RawMessage
-	event.Elements(event.Lookup(data, "message", "content"), func(elem json.RawMessage) bool {
-		block = elem
-		return false
-	})
-	content := event.Lookup(block, "content")
-	// A part of data ends where data does, as far as capacities go, so they tell where it begins.
-	at := cap(data) - cap(content)
-	if content == nil || at < 0 || at+len(content) > len(data) || !bytes.Equal(data[at:at+len(content)], content) {
-		return data
-	}
-	out := make(json.RawMessage, 0, len(data)-len(content)+2)
-	out = append(out, data[:at]...)
-	out = append(out, '[', ']')
-	return append(out, data[at+len(content):]...)
 }
 
 // prefix is the first n events of a log, in the store's pages.
