@@ -186,9 +186,7 @@ func (s *SlowStore) Info(ctx context.Context, id string) (eventlog.Info, error) 
 // List implements eventlog.Store.
 func (s *SlowStore) List(ctx context.Context, q eventlog.ListQuery) (eventlog.ListPage, error) {
 	return call(s, ctx, List, func() (eventlog.ListPage, error) {
-		if n := s.draw(3); n > 0 && q.Limit >= 0 && (q.Limit == 0 || n < q.Limit) {
-			q.Limit = n
-		}
+		q.Limit = shorten(q.Limit, s.draw(3))
 		return s.Store.List(ctx, q)
 	})
 }
@@ -196,9 +194,11 @@ func (s *SlowStore) List(ctx context.Context, q eventlog.ListQuery) (eventlog.Li
 // Read implements eventlog.Store.
 func (s *SlowStore) Read(ctx context.Context, q eventlog.Query) (eventlog.Page, error) {
 	return call(s, ctx, Read, func() (eventlog.Page, error) {
+		n := int64(s.draw(3))
+		q.Limit = shorten(q.Limit, int(n))
 		page, err := s.Store.Read(ctx, q)
 		// The page ends a few seqs on, even when no event of the types stands there.
-		if n := int64(s.draw(3)); n > 0 && err == nil && q.From+n < page.Next {
+		if n > 0 && err == nil && q.From+n < page.Next {
 			page.Next = q.From + n
 			i := 0
 			for i < len(page.Events) && page.Events[i].Seq < page.Next {
@@ -214,9 +214,11 @@ func (s *SlowStore) Read(ctx context.Context, q eventlog.Query) (eventlog.Page, 
 // Tail implements eventlog.Store.
 func (s *SlowStore) Tail(ctx context.Context, q eventlog.TailQuery) (eventlog.TailPage, error) {
 	return call(s, ctx, Tail, func() (eventlog.TailPage, error) {
+		n := int64(s.draw(3))
+		q.Limit = shorten(q.Limit, int(n))
 		page, err := s.Store.Tail(ctx, q)
 		// As in Read, by positions.
-		if n := int64(s.draw(3)); n > 0 && err == nil && q.After+n < page.Position {
+		if n > 0 && err == nil && q.After+n < page.Position {
 			page.Position = q.After + n
 			i := 0
 			for i < len(page.Events) && page.Events[i].Position <= page.Position {
@@ -256,6 +258,14 @@ func (s *SlowStore) draw(n int) int {
 		return 0
 	}
 	return 1 + s.random.IntN(n)
+}
+
+// shorten lowers a limit to n. No limit is 0; a negative one, which the store refuses, stays; so does any when n is 0.
+func shorten(limit, n int) int {
+	if n > 0 && (limit == 0 || n < limit) {
+		return n
+	}
+	return limit
 }
 
 func (s *SlowStore) count(appended, read int) {
