@@ -3,26 +3,35 @@ package event
 import (
 	"bytes"
 	"encoding/json"
-	"sort"
+	"slices"
+	"strings"
 )
 
 // Equal says whether two values are equal as JSON: key order does not matter, array order does, numbers by exact decimal
 // value (1 = 1.0 = 10e-1), strings by what they decode to. Both must be lossless JSON. The time is linear in the
-// size of both, but for sorting the keys of objects that differ in their order.
+// size of both, but for sorting keys where their order differs. Nothing is allocated unless it does or strings are escaped.
 func Equal(a, b json.RawMessage) bool {
 	a, b = trim(a), trim(b)
 	if bytes.Equal(a, b) {
 		return true
 	}
 	c := comparer{a: a, b: b}
-	return c.value(0)
+	equal := c.value(0)
+	if c.turned {
+		x, _ := readTree(a, 0, 0)
+		y, _ := readTree(b, 0, 0)
+		return x.equal(y)
+	}
+	return equal
 }
 
-// comparer walks two texts in step, with no memory of its own, as long as their keys come in the same order; objects whose keys do
-// not are read into trees. Recursion is bounded: lossless JSON is at most MaxDepth deep.
+// comparer walks two texts in step, with no memory of its own. It gives up when the keys of an object come in another order,
+// and all is then read into trees: doing that for the one object would read it again for each object around it that is turned
+// too. Recursion is bounded: lossless JSON is at most MaxDepth deep.
 type comparer struct {
-	a, b []byte
-	i, j int
+	a, b   []byte
+	i, j   int
+	turned bool // given up; what value says does not count
 }
 
 func (c *comparer) skip() {
@@ -50,7 +59,7 @@ func (c *comparer) value(depth int) bool {
 		return c.array(depth)
 	case x == '{' && y == '{':
 		return c.object(depth)
-	case x == 0 || x == '[' || x == '{' || y == '[' || y == '{':
+	case x == 0 || y == 0 || x == '[' || x == '{' || y == '[' || y == '{':
 		return false
 	}
 	start, from := c.i, c.j
@@ -89,7 +98,6 @@ func (c *comparer) comma() {
 }
 
 func (c *comparer) object(depth int) bool {
-	start, from := c.i, c.j
 	c.i++
 	c.j++
 	for {
@@ -102,10 +110,8 @@ func (c *comparer) object(depth int) bool {
 		}
 		i, j := skipString(c.a, c.i), skipString(c.b, c.j)
 		if !sameText(c.a[c.i:i], c.b[c.j:j]) {
-			x, i := readTree(c.a, start, depth)
-			y, j := readTree(c.b, from, depth)
-			c.i, c.j = i, j
-			return x.equal(y)
+			c.turned = true
+			return false
 		}
 		c.i, c.j = i, j
 		c.skip()
@@ -166,7 +172,7 @@ func readTree(raw []byte, i, depth int) (tree, int) {
 		}
 		switch raw[i] {
 		case '}', ']':
-			sort.Slice(t.members, func(x, y int) bool { return t.members[x].key < t.members[y].key })
+			slices.SortFunc(t.members, func(x, y treeMember) int { return strings.Compare(x.key, y.key) })
 			return t, i + 1
 		case ',':
 			i++
@@ -176,7 +182,7 @@ func readTree(raw []byte, i, depth int) (tree, int) {
 		if t.kind == '{' {
 			end := skipString(raw, i)
 			m.key, _ = String(raw[i:end])
-			i = skipBlank(raw, end) + 1 // behind the colon
+			i = min(skipBlank(raw, end)+1, len(raw)) // behind the colon
 		}
 		m.value, i = readTree(raw, i, depth+1)
 		if t.kind == '{' {

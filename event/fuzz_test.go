@@ -180,6 +180,7 @@ func FuzzEqual(f *testing.F) {
 			f.Add([]byte(a), []byte(b))
 		}
 	}
+	f.Add([]byte(`{"`), []byte(`{"00000"000000 0`))
 	f.Add([]byte(`{"a":1,"b":[1.0,{"c":2,"d":3}]}`), []byte(`{"b":[1,{"d":3,"c":2}],"\u0061":10e-1}`))
 	f.Fuzz(func(t *testing.T, a, b []byte) {
 		// Whatever comes, no panic and an end.

@@ -230,7 +230,7 @@ func (s *scanner) object() bool {
 		return true
 	}
 	base := len(s.keys)
-	var seen map[string]struct{} // decoded keys, once there are more than linearKeys
+	var seen map[string]struct{} // decoded keys, once there are more than linearKeys or one has escapes, which is rare
 	for {
 		if s.peek() != '"' {
 			return s.failHere("a key in double quotes")
@@ -244,11 +244,11 @@ func (s *scanner) object() bool {
 		switch {
 		case seen != nil:
 			ok = s.note(seen, k)
-		case len(s.keys)-base < linearKeys:
+		case len(s.keys)-base < linearKeys && !escaped:
 			ok = !s.has(s.keys[base:], k)
 			s.keys = append(s.keys, k)
 		default:
-			seen = make(map[string]struct{}, 4*linearKeys)
+			seen = make(map[string]struct{})
 			for _, known := range s.keys[base:] {
 				s.note(seen, known)
 			}
@@ -282,18 +282,11 @@ func (s *scanner) object() bool {
 	}
 }
 
-// has says whether k is among keys, compared decoded.
+// has says whether k is among keys; none of them holds escapes.
 func (s *scanner) has(keys []key, k key) bool {
 	text := s.src[k.start:k.end]
 	for _, known := range keys {
-		if !k.escaped && !known.escaped {
-			if known.end-known.start == len(text) && string(s.src[known.start:known.end]) == string(text) {
-				return true
-			}
-			continue
-		}
-		var a, b [64]byte
-		if bytes.Equal(appendDecoded(a[:0], text), appendDecoded(b[:0], s.src[known.start:known.end])) {
+		if known.end-known.start == len(text) && string(s.src[known.start:known.end]) == string(text) {
 			return true
 		}
 	}

@@ -160,16 +160,29 @@ func skipAtom(raw []byte, i int) int {
 	return i
 }
 
-// skipString returns the index behind the string whose opening quote stands at i.
+// skipString returns the index behind the string whose opening quote stands at i. Most strings are short keys, for which a
+// plain loop beats the vector search that long texts want.
 func skipString(raw []byte, i int) int {
-	for j := i + 1; ; {
-		k := bytes.IndexByte(raw[j:], '"')
+	j := i + 1
+	for short := min(len(raw), j+16); j < short; {
+		switch raw[j] {
+		case '"':
+			return j + 1
+		case '\\':
+			j += 2
+		default:
+			j++
+		}
+	}
+	// No escape is cut at start, so backslashes before it do not count.
+	for start := min(j, len(raw)); ; {
+		k := bytes.IndexByte(raw[min(j, len(raw)):], '"')
 		if k < 0 {
 			return len(raw)
 		}
 		j += k
 		slash := j
-		for slash > i+1 && raw[slash-1] == '\\' {
+		for slash > start && raw[slash-1] == '\\' {
 			slash--
 		}
 		j++
