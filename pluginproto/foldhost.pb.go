@@ -1039,7 +1039,10 @@ type Event struct {
 	// Absent and empty differ.
 	Sources *Sources `protobuf:"bytes,6,opt,name=sources,proto3" json:"sources,omitempty"`
 	// A reader that does not know the type may skip the event.
-	Ignorable     bool `protobuf:"varint,7,opt,name=ignorable,proto3" json:"ignorable,omitempty"`
+	Ignorable bool `protobuf:"varint,7,opt,name=ignorable,proto3" json:"ignorable,omitempty"`
+	// Set instead of type when the type holds half of a surrogate pair, which JSON can spell and a protobuf string cannot carry:
+	// UTF-8 in which that half stands as three bytes. No unit can name such a type; only one that folds every type meets it.
+	TypeWtf8      []byte `protobuf:"bytes,8,opt,name=type_wtf8,json=typeWtf8,proto3" json:"type_wtf8,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1121,6 +1124,13 @@ func (x *Event) GetIgnorable() bool {
 		return x.Ignorable
 	}
 	return false
+}
+
+func (x *Event) GetTypeWtf8() []byte {
+	if x != nil {
+		return x.TypeWtf8
+	}
+	return nil
 }
 
 type SurfaceOp struct {
@@ -2042,7 +2052,7 @@ const file_foldhost_proto_rawDesc = "" +
 	"\x04cell\x18\x01 \x01(\x04R\x04cell\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x14\n" +
 	"\x05state\x18\x03 \x01(\fR\x05state\x12\x10\n" +
-	"\x03seq\x18\x04 \x01(\x12R\x03seq\"\xe8\x01\n" +
+	"\x03seq\x18\x04 \x01(\x12R\x03seq\"\x85\x02\n" +
 	"\x05Event\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x10\n" +
 	"\x03seq\x18\x02 \x01(\x12R\x03seq\x12\x12\n" +
@@ -2051,7 +2061,8 @@ const file_foldhost_proto_rawDesc = "" +
 	"\n" +
 	"surface_op\x18\x05 \x01(\v2\x1d.foldhost.plugin.v1.SurfaceOpR\tsurfaceOp\x125\n" +
 	"\asources\x18\x06 \x01(\v2\x1b.foldhost.plugin.v1.SourcesR\asources\x12\x1c\n" +
-	"\tignorable\x18\a \x01(\bR\tignorable\"\xac\x01\n" +
+	"\tignorable\x18\a \x01(\bR\tignorable\x12\x1b\n" +
+	"\ttype_wtf8\x18\b \x01(\fR\btypeWtf8\"\xac\x01\n" +
 	"\tSurfaceOp\x126\n" +
 	"\x04kind\x18\x01 \x01(\x0e2\".foldhost.plugin.v1.SurfaceOp.KindR\x04kind\x12\x14\n" +
 	"\x05start\x18\x02 \x01(\x12R\x05start\x12\x10\n" +
