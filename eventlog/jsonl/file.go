@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 )
 
 // WriteFile makes a file out of what write gives: under its name, complete and on disk, or not at all. Half of it is never seen,
@@ -69,8 +70,11 @@ func publish(temp, path string, replace bool) error {
 	return os.Rename(temp, path)
 }
 
-// syncDir makes the name durable.
+// syncDir makes the name durable. Windows cannot sync a directory and has no need to: its file systems log names.
 func syncDir(dir string) error {
+	if runtime.GOOS == "windows" {
+		return nil
+	}
 	d, err := os.Open(dir)
 	if err != nil {
 		return err

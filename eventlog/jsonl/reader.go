@@ -44,7 +44,7 @@ type Reader struct {
 
 	header event.Header
 	begun  bool
-	// lines were read; seq is that of the next event, index how many were given.
+	// lines counts what was read, index the events given: it is the seq that the next one should have.
 	lines, index int64
 	warnings     []Warning
 }
