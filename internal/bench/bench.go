@@ -15,6 +15,7 @@ import (
 	"github.com/foldhost/foldhost/eventlog/memory"
 	"github.com/foldhost/foldhost/host"
 	"github.com/foldhost/foldhost/plugins/todo/todounit"
+	"github.com/foldhost/foldhost/sdk"
 	"github.com/foldhost/foldhost/session"
 	"github.com/foldhost/foldhost/surface"
 	"github.com/foldhost/foldhost/unit"
@@ -105,13 +106,13 @@ const (
 	Head
 )
 
-// Surface measures a surface of 100,000 nodes: as many appends, or for each hundred appends one replacement of 50 nodes at a place. An operation is the
-// whole log; ns/event is its share.
+// Surface measures a surface. Nowhere: 100,000 appends to an empty one. Else: 100,000 events upon 100,000 nodes, of which every hundredth replaces 50
+// nodes at a place. An operation is the 100,000 events; ns/event is the share of one.
 func Surface(place Place) func(*testing.B) {
-	const n = 100_000
+	const n, replaced = 100_000, 50
 	return func(b *testing.B) {
 		message := json.RawMessage(`{}`)
-		sources := make([]int64, 0, 50)
+		sources := make([]int64, replaced)
 		for b.Loop() {
 			m := surface.NewManager(0, nil)
 			step := func(op event.Op, sources []int64) {
@@ -122,29 +123,35 @@ func Surface(place Place) func(*testing.B) {
 				m.Apply(plan)
 			}
 			if place != Nowhere {
-				// A surface of 100,000 nodes to begin with, outside of the measurement.
 				b.StopTimer()
 				for range n {
 					step(event.Append(), nil)
 				}
 				b.StartTimer()
 			}
+			// Nodes in a row that no replacement has touched: the last appends, or the next of the first 100,000.
+			old := map[Place]int64{Middle: n / 2, Head: 0}[place]
 			for i := range n {
 				if place == Nowhere || i%100 != 99 {
 					step(event.Append(), nil)
 					continue
 				}
-				nodes := m.Nodes()
-				at := map[Place]int{Tail: len(nodes) - 50, Middle: len(nodes) / 2, Head: 0}[place]
-				sources = append(sources[:0], nodes[at:at+50]...)
-				step(event.Replace(sources[0], sources[49]), sources)
+				first := m.Next() - replaced
+				if place != Tail {
+					first, old = old, old+replaced
+				}
+				for k := range sources {
+					sources[k] = first + int64(k)
+				}
+				step(event.Replace(first, first+replaced-1), sources)
 			}
 		}
 		b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N)/n, "ns/event")
 	}
 }
 
-// BuildTodos measures building the cell of the todos unit from a stored log of 100,000 events of which 1 % are its own. An operation is one cell.
+// BuildTodos measures building the cell of the todos unit from a stored log of 100,000 events of which 1 % are its own, lists of ten items. An
+// operation is one cell.
 func BuildTodos(b *testing.B) {
 	def, err := todounit.Projection.Definition()
 	if err != nil {
@@ -153,8 +160,29 @@ func BuildTodos(b *testing.B) {
 	build(b, def)
 }
 
-// BuildEverything is BuildTodos for a unit that folds every event, from the same store.
+// BuildOwn is BuildTodos for a unit that only counts those events, and BuildEverything for the same fold over all events: what differs is the
+// filter alone.
+func BuildOwn(b *testing.B)        { build(b, counter("own", []string{todounit.WriteType})) }
 func BuildEverything(b *testing.B) { build(b, counter("every", nil)) }
+
+// BuildTyped is BuildEverything for a unit written with the SDK, as an author would: each event is decoded into a type.
+func BuildTyped(b *testing.B) {
+	type payload struct {
+		Turn  int                        `json:"turn"`
+		Step  int                        `json:"step"`
+		Chunk struct{ Text string }      `json:"chunk"`
+		Todos []struct{ Content string } `json:"todos"`
+	}
+	def, err := sdk.ProjectionDefinition[int, int]{
+		Key: "typed", StateVersion: 1,
+		OnAny: sdk.On(func(n int, p payload) int { return n + len(p.Chunk.Text) + len(p.Todos) }),
+		View:  sdk.Same[int],
+	}.Definition()
+	if err != nil {
+		b.Fatal(err)
+	}
+	build(b, def)
+}
 
 func build(b *testing.B, def unit.Definition) {
 	store := newLog(b, 100_000)

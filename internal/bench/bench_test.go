@@ -29,7 +29,9 @@ func BenchmarkSurface(b *testing.B) {
 
 func BenchmarkBuild(b *testing.B) {
 	b.Run("todos", BuildTodos)
+	b.Run("own", BuildOwn)
 	b.Run("everything", BuildEverything)
+	b.Run("typed", BuildTyped)
 }
 
 func BenchmarkOpen(b *testing.B) { Open(b) }
