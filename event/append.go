@@ -1,11 +1,6 @@
 package event
 
-import (
-	"crypto/sha256"
-	"encoding/hex"
-	"errors"
-	"strconv"
-)
+import "strconv"
 
 // AppendJSON appends the event as one JSON object in the fixed key order type, seq, time, data, surfaceOp,
 // sourceEventSeqs, ignorable. Data is copied byte for byte. There is no newline.
@@ -84,24 +79,4 @@ func stringSize(s string) int {
 		}
 	}
 	return len(s) + 2
-}
-
-var errMarshal = errors.New("encoding/json would rewrite the bytes of the event and fold its keys; use AppendJSON and DecodeDraft")
-
-// MarshalJSON always fails: encoding/json rewrites <, > and & inside data. Use AppendJSON.
-func (Event) MarshalJSON() ([]byte, error) { return nil, errMarshal }
-
-// UnmarshalJSON always fails: encoding/json folds the case of keys and lets invalid JSON values through. Use DecodeDraft.
-func (*Event) UnmarshalJSON([]byte) error { return errMarshal }
-
-// fingerprintBytes of a SHA-256 are 128 bits, too many for two events to agree by accident in any number of logs.
-const fingerprintBytes = 16
-
-// Fingerprint identifies an event by its content; rows use it to prove that the log still holds the event they stand on.
-// It is 32 hexadecimal digits, the start of the SHA-256 of what AppendJSON gives, and so the same on every host and in
-// every release. Two spellings of the same data have different fingerprints.
-func Fingerprint(e *Event) string {
-	var buf [1024]byte
-	sum := sha256.Sum256(e.AppendJSON(buf[:0]))
-	return hex.EncodeToString(sum[:fingerprintBytes])
 }

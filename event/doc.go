@@ -4,5 +4,17 @@
 // It never re-encodes a caller's JSON: data goes out byte for byte as it came in, white space outside strings aside.
 // It knows neither surfaces nor logs; whether an event fits into one is decided above.
 //
+// # Lossless JSON
+//
+// JSON is taken only if every reader would read the same: it is valid, its strings are UTF-8 (an escaped lone surrogate is
+// kept, since streams of tokens split characters), no key stands twice in an object once its escapes are read, no number is
+// -0 in any spelling or beyond the range of a double, and nothing nests deeper than MaxDepth containers. A number too small
+// for a double, such as 1e-400, is kept. Each refusal is an *Error with code data-not-lossless and the path of the place:
+// $.todos[2]["odd key"]. The time is linear in the text, whatever the text is.
+//
+// # Whole values
+//
+// An event that carries state carries the whole new state, never a difference. That is what makes the latest value final.
+//
 // All values here are immutable once made and hold no locks; every function may be called concurrently.
 package event

@@ -1,10 +1,6 @@
 package event
 
-import (
-	"bytes"
-	"encoding/json"
-	"fmt"
-)
+import "bytes"
 
 // rawFactor is how much larger than the limit on the encoded event a line may be and still be read: white space and long
 // spellings of the envelope do not count towards the limit, but reading them must be bounded too.
@@ -46,30 +42,6 @@ func DecodeDraft(line []byte, limit int) (Draft, error) {
 		}
 	}
 	return d, nil
-}
-
-// CheckSize refuses an event whose encoded size is above limit bytes, with code too-large; a limit of 0 is DefaultMaxBytes.
-func CheckSize(e *Event, limit int) error {
-	if limit <= 0 {
-		limit = DefaultMaxBytes
-	}
-	if size := e.EncodedSize(); size > limit {
-		return tooLarge(size, limit)
-	}
-	return nil
-}
-
-// CheckType refuses a type that JSON cannot carry unchanged, with code envelope-invalid. It is for types that come from Go.
-func CheckType(typ string) error {
-	if !carries(typ) {
-		return envelopeFault("type-invalid", "$.type", "type holds bytes that are not UTF-8")
-	}
-	return nil
-}
-
-func tooLarge(size, limit int) *Error {
-	return &Error{Code: TooLarge, Rule: "event-size",
-		Reason: fmt.Sprintf("the event has %d bytes and the limit is %d; store what is large elsewhere and refer to it", size, limit)}
 }
 
 func envelopeFault(rule, path, reason string) *Error {
@@ -165,71 +137,4 @@ func typeName(raw []byte) (string, bool) {
 		return TurnEnd, true
 	}
 	return String(raw)
-}
-
-// DecodeSurfaceOp reads a surfaceOp. fault says why it is neither "append" nor a well-formed replacement.
-func DecodeSurfaceOp(raw []byte) (op Op, fault string) { return decodeOp(trim(raw)) }
-
-// DecodeSources reads sourceEventSeqs. fault says why they are not an array of integers ≥ 0. An empty array is not nil.
-func DecodeSources(raw []byte) (sources []int64, fault string) { return decodeSources(trim(raw)) }
-
-func decodeOp(raw []byte) (op Op, fault string) {
-	if len(raw) > 0 && raw[0] == '"' {
-		if textIs(raw, "append") {
-			return Append(), ""
-		}
-		return Op{}, `surfaceOp is a string other than "append"`
-	}
-	var replaces, start, end bool
-	if !eachMember(raw, func(key, value []byte) bool {
-		switch {
-		case keyIs(key, "op"):
-			if replaces = textIs(value, "replace"); !replaces {
-				fault = `surfaceOp.op must be "replace"`
-			}
-		case keyIs(key, "start"):
-			if op.Start, start = Integer(value); !start || op.Start < 0 {
-				fault = "surfaceOp.start must be an integer from 0"
-			}
-		case keyIs(key, "end"):
-			if op.End, end = Integer(value); !end || op.End < 0 {
-				fault = "surfaceOp.end must be an integer from 0"
-			}
-		default:
-			fault = "surfaceOp has a key other than op, start and end"
-		}
-		return fault == ""
-	}) {
-		return Op{}, `surfaceOp must be "append" or {"op":"replace","start":…,"end":…}`
-	}
-	if fault == "" && !(replaces && start && end) {
-		fault = "a surfaceOp that is an object must have op, start and end"
-	}
-	if fault != "" {
-		return Op{}, fault
-	}
-	op.Kind = OpReplace
-	return op, ""
-}
-
-func decodeSources(raw []byte) (sources []int64, fault string) {
-	// Sized by the commas, so that the 128,000 sources of a long message cost one allocation.
-	if len(raw) > 0 && raw[0] == '[' {
-		sources = make([]int64, 0, bytes.Count(raw, []byte{','})+1)
-	}
-	if !Elements(raw, func(elem json.RawMessage) bool {
-		seq, ok := Integer(elem)
-		if !ok || seq < 0 {
-			fault = fmt.Sprintf("sourceEventSeqs[%d] is not an integer from 0 to 2^53-1", len(sources))
-			return false
-		}
-		sources = append(sources, seq)
-		return true
-	}) {
-		return nil, "sourceEventSeqs must be an array of seqs"
-	}
-	if fault != "" {
-		return nil, fault
-	}
-	return sources, ""
 }

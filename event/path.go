@@ -43,7 +43,7 @@ func pathAt(src []byte, offset int, prefix string) string {
 			}
 		case '"':
 			end := skipString(src, i)
-			if wantKey && end <= offset && end-1 > i && top >= 0 {
+			if wantKey && end <= offset && top >= 0 {
 				steps[top].key, wantKey = src[i+1:end-1], false
 			}
 			i = end

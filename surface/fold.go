@@ -24,7 +24,7 @@ type State struct {
 // Fold replays drafts from seq 0. It is a Manager that keeps a history, and so has the same rules. The error is an
 // *event.IndexError around the rule broken; its index counts drafts from 0.
 func Fold(drafts iter.Seq[event.Draft]) (State, error) {
-	// The tool results on the surface are all that a later event can be compared with.
+	// The tool results on the surface, without their content, are all that a later event can be compared with.
 	results := make(map[int64]event.Event)
 	m := NewManager(0, func(seq int64) (event.Event, error) {
 		if e, ok := results[seq]; ok {
@@ -48,6 +48,7 @@ func Fold(drafts iter.Seq[event.Draft]) (State, error) {
 		}
 		m.Apply(p)
 		if d.Type == event.ToolResult {
+			d.Data = Frame(d.Data)
 			results[d.Seq] = d.Event
 		}
 		index++

@@ -37,8 +37,9 @@ func (m *Manager) checkRewrite(d *event.Draft, from, to place) error {
 	return nil
 }
 
-// Frame is the data of a tool/result with null in the place of the inner content of its result block: what a rewrite must leave as it is. A reader may give
-// an event with its Frame for its data, so that whoever follows a long stream need not keep what is most of it.
+// Frame is the data of a tool/result with null in the place of the inner content of its result block: what a rewrite must
+// leave as it is. An EventReader may give an event with its Frame for its data, so that whoever follows a long log need not
+// keep what is most of it.
 func Frame(data json.RawMessage) json.RawMessage {
 	return appendWithout(nil, data, "message", "content", eachElement, "content")
 }
