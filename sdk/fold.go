@@ -1,7 +1,7 @@
 package sdk
 
 import (
-	"bytes"
+	"crypto/sha256"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -21,11 +21,12 @@ type fold[State, View any] struct {
 	plain bool
 }
 
-// state is a State and, where == cannot compare it, its encoding from before any handler saw it. So a handler that changes the old
-// state in place and returns it has still changed the state.
+// state is a State and, where == cannot compare it, the hash of its encoding from before any handler saw it. So a handler that
+// changes the old state in place and returns it has still changed the state. The hash stands for the encoding because that
+// would double the memory of a cell.
 type state[State any] struct {
-	value   State
-	encoded json.RawMessage
+	value State
+	sum   [sha256.Size]byte
 }
 
 func newFold[State, View any](d ProjectionDefinition[State, View]) *fold[State, View] {
@@ -61,7 +62,7 @@ func (f *fold[State, View]) Apply(s unit.State, ev *event.Event) (unit.State, bo
 	if err != nil {
 		return nil, false, fmt.Errorf("the state after %s at seq %d: %w", ev.Type, ev.Seq, err)
 	}
-	if h.compare && !f.plain && bytes.Equal(next.encoded, old.encoded) {
+	if h.compare && !f.plain && next.sum == old.sum {
 		return s, false, nil
 	}
 	return next, true, nil
@@ -79,9 +80,6 @@ func (f *fold[State, View]) Encode(s unit.State) (json.RawMessage, error) {
 	st, ok := s.(*state[State])
 	if !ok {
 		return nil, errNoState
-	}
-	if st.encoded != nil {
-		return st.encoded, nil
 	}
 	return event.Encode(st.value)
 }
@@ -102,7 +100,7 @@ func (f *fold[State, View]) box(value State) (*state[State], error) {
 	if err != nil {
 		return nil, err
 	}
-	return &state[State]{value: value, encoded: encoded}, nil
+	return &state[State]{value: value, sum: sha256.Sum256(encoded)}, nil
 }
 
 // isPlain says whether values of a type are compared in full by ==, and held in full by a copy. Types that write themselves are

@@ -1,0 +1,65 @@
+package plugintest_test
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/foldhost/foldhost/sdk"
+	"github.com/foldhost/foldhost/sdk/plugintest"
+)
+
+// Pinned is the list of what is pinned to a session.
+type Pinned struct {
+	Items []string `json:"items" jsonschema:"nonnull"`
+}
+
+var pins = sdk.ProjectionDefinition[Pinned, Pinned]{
+	Key: "pins", StateVersion: 1,
+	Init: func() Pinned { return Pinned{Items: []string{}} },
+	On: sdk.Handlers[Pinned]{
+		"pins/set": sdk.On(func(_ Pinned, all Pinned) Pinned { return all }),
+	},
+	View: sdk.Same[Pinned],
+}
+
+// In a plugin this is TestPins(t *testing.T).
+func ExampleUnit() {
+	test := func(t *testing.T) {
+		plugintest.Unit(t, pins).
+			Given(
+				plugintest.Event("pins/set", Pinned{Items: []string{"readme"}}),
+				plugintest.Event("turn/start", nil),
+			).
+			Then(plugintest.JSON(`{"items":["readme"]}`))
+	}
+	_ = test
+	// Output:
+}
+
+// A program looks at the report itself.
+func ExampleCheck() {
+	def, err := sdk.ProjectionDefinition[[]string, []string]{
+		Key: "pins", StateVersion: 1,
+		On: sdk.Handlers[[]string]{
+			"pins/replace": sdk.On(func(all []string, p struct{ At int }) []string {
+				all[p.At] = "" // changes the old state: slices.Clone(all) first
+				return all
+			}),
+			"pins/add": sdk.On(func(all []string, item string) []string { return append(all, item) }),
+		},
+		View: sdk.Same[[]string],
+	}.Definition()
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	report := plugintest.Check(def, []sdk.Event{
+		{Type: "pins/add", Seq: 0, Data: []byte(`"readme"`)},
+		{Type: "pins/replace", Seq: 1, Data: []byte(`{"at":0}`)},
+	})
+	for _, v := range report.Violations {
+		fmt.Println(v.Law, "at", v.Seq)
+	}
+	// Output:
+	// keeps-old-state at 1
+}
