@@ -23,7 +23,7 @@ type Limits struct {
 	// MaxImageDimension bounds width and height each, in pixels.
 	MaxImageDimension int64 `json:"maxImageDimension" jsonschema:"minimum=1"`
 	// MediaTypes are the formats that are accepted.
-	MediaTypes []string `json:"mediaTypes" jsonschema:"minItems=1,uniqueItems=true"`
+	MediaTypes []string `json:"mediaTypes" jsonschema:"nonnull,minItems=1,uniqueItems=true"`
 }
 
 // Default returns the limits that hold where the config says nothing. They fit what the large model providers accept.

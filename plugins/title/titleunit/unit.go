@@ -10,15 +10,24 @@ const SetType = "session/title"
 
 // Set is the data of a session/title.
 type Set struct {
-	Title string `json:"title" jsonschema:"minLength=1"`
+	Title Title `json:"title"`
+}
+
+// Title is not empty.
+type Title string
+
+// JSONSchema refuses the empty title.
+func (Title) JSONSchema() *sdk.Schema {
+	one := uint64(1)
+	return &sdk.Schema{Type: "string", MinLength: &one}
 }
 
 // Projection is the last title that was set, null before the first.
-var Projection = sdk.ProjectionDefinition[*string, *string]{
+var Projection = sdk.ProjectionDefinition[*Title, *Title]{
 	Key:          "title",
 	StateVersion: 1,
-	On: sdk.Handlers[*string]{
-		SetType: sdk.On(func(_ *string, s Set) *string { return &s.Title }),
+	On: sdk.Handlers[*Title]{
+		SetType: sdk.On(func(_ *Title, s Set) *Title { return &s.Title }),
 	},
-	View: sdk.Same[*string],
+	View: sdk.Same[*Title],
 }

@@ -3,11 +3,7 @@
 // It owns the event type todo/write, which carries the whole list each time. It holds no state of its own.
 package todounit
 
-import (
-	"github.com/invopop/jsonschema"
-
-	"github.com/foldhost/foldhost/sdk"
-)
+import "github.com/foldhost/foldhost/sdk"
 
 // WriteType is the event that replaces the list.
 const WriteType = "todo/write"
@@ -37,9 +33,7 @@ const (
 )
 
 // JSONSchema names the statuses.
-func (Status) JSONSchema() *jsonschema.Schema {
-	return &jsonschema.Schema{Type: "string", Enum: []any{Pending, InProgress, Completed}}
-}
+func (Status) JSONSchema() *sdk.Schema { return sdk.Enum(Pending, InProgress, Completed) }
 
 // Projection is the list of this turn: a write replaces it, the start of the next turn clears it, the end of a turn keeps it.
 var Projection = sdk.ProjectionDefinition[Todos, Todos]{
