@@ -1,0 +1,118 @@
+package session_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/eventlog/memory"
+	"github.com/foldhost/foldhost/session"
+)
+
+// meddling calls a function between the commit of a creation and its return, once.
+type meddling struct {
+	eventlog.Store
+	meddle func()
+}
+
+func (m *meddling) Create(ctx context.Context, c eventlog.Creation) (eventlog.Info, error) {
+	info, err := m.Store.Create(ctx, c)
+	if f := m.meddle; f != nil {
+		m.meddle = nil
+		f()
+	}
+	return info, err
+}
+
+// Given somebody who opens, deletes or makes again what is just being created, before its creator has come back, then there is one drive at most, and the
+// creator gets the life that it made or not-found.
+func TestCreationsThatAreOvertaken(t *testing.T) {
+	header := session.New{Header: event.Header{ID: "s"}}
+	for name, tt := range map[string]struct {
+		meddle func(ctx context.Context, set *session.Set) error
+		gone   bool
+	}{
+		"opened": {func(ctx context.Context, set *session.Set) error {
+			s, err := set.Open(ctx, "s")
+			if err == nil {
+				_, err = appendStep(s, note("first"))
+			}
+			return err
+		}, false},
+		"deleted": {func(ctx context.Context, set *session.Set) error { return set.Delete(ctx, "s") }, true},
+		"deleted and made again": {func(ctx context.Context, set *session.Set) error {
+			err := set.Delete(ctx, "s")
+			if err == nil {
+				_, err = set.Create(ctx, header)
+			}
+			return err
+		}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o, l := driven(t)
+			store := &meddling{Store: memory.New()}
+			set := newSet(t, store, o)
+			ctx := context.Background()
+			store.meddle = func() {
+				if err := tt.meddle(ctx, set); err != nil {
+					t.Errorf("meddling: %v", err)
+				}
+			}
+			s, err := set.Create(ctx, header)
+			if tt.gone {
+				wantErr[*eventlog.NotFoundError](t, err)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			appendAll(t, s, note("second"))
+			wantEqual(t, "log", len(logOf(t, s)), 2)
+			if head, ok := l.head("s"); !ok || head != 1 || l.attaches != 1 {
+				t.Errorf("head %d, %v after %d attaches", head, ok, l.attaches)
+			}
+		})
+	}
+}
+
+// sulking is a driver whose next attachments panic.
+type sulking struct {
+	*ledger
+	times int
+}
+
+func (d *sulking) Attach(s *session.Session, head int64) session.Drive {
+	if d.times > 0 {
+		d.times--
+		panic("not now")
+	}
+	return d.ledger.Attach(s, head)
+}
+
+// Given a driver that panics when it is attached, then opening fails and says so, a creation stands though it is not live, and the next touch tries again.
+func TestDriverThatPanicsWhenAttached(t *testing.T) {
+	o := quiet()
+	d := &sulking{newLedger(t), 2}
+	o.Driver = d
+	set := newSet(t, memory.New(), o)
+	ctx := context.Background()
+	s, err := set.Create(ctx, session.New{Header: event.Header{ID: "s"}})
+	if err != nil {
+		t.Fatalf("it was created, and yet: %v", err)
+	}
+	if s.Live() {
+		t.Error("live without a drive")
+	}
+	appendAll(t, s, note("x"))
+	if err := s.Detach(ctx); err != nil {
+		t.Fatal(err)
+	}
+	d.times = 1
+	_, err = set.Open(ctx, "s")
+	wantErr[*session.PanicError](t, err)
+	appendAll(t, s, note("y"))
+	if head, ok := d.head("s"); !ok || head != 1 {
+		t.Errorf("head %d, %v", head, ok)
+	}
+}
