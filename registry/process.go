@@ -150,7 +150,7 @@ func (p *process) Submit(ctx context.Context, b unit.Batch, done func(unit.Reply
 	}
 	p.mu.Unlock()
 	if refused {
-		go done(unit.Reply{Err: &unit.GoneError{Reason: "it does not take other work now"}})
+		go done(unit.Reply{Err: errNotTaken})
 		return
 	}
 	var once sync.Once
