@@ -74,7 +74,7 @@ func (s *Session) AppendBatch(ctx context.Context, b Batch) (eventlog.Commit, []
 
 // draft checks the item as far as that needs no session.
 func (it *Item) draft(d *event.Draft) error {
-	raw, err := event.Encode(it.Data)
+	raw, err := event.Compact(it.Data, "$")
 	if err != nil {
 		return err
 	}

@@ -25,6 +25,7 @@ func TestBatchItemsStandOnEachOther(t *testing.T) {
 	}{
 		{"appends", nil, []step{turnStart(1), user("a"), user("b")}, []int64{1, 2}},
 		{"replacing a node of the batch", nil, []step{user("a"), user("b"), user("c").replacing(0, 1, 0, 1)}, []int64{2}},
+		{"replacing in the middle of the surface", []step{user("a"), user("b"), user("c"), user("d")}, []step{user("e").replacing(0, 1, 0, 1), note("x"), user("f").replacing(2, 2, 2)}, []int64{4, 6, 3}},
 		{"replacing twice", []step{user("a"), user("b"), user("c")}, []step{user("d").replacing(1, 1, 1), user("e").replacing(3, 2, 3, 2), user("f")}, []int64{0, 4, 5}},
 		{"rewriting a result of the batch", nil, []step{assistant("", "c1"), toolResult("c1", "long"), toolResult("c1", "short").replacing(1, 1, 1)}, []int64{0, 2}},
 		{"rewriting a result of the log", []step{toolResult("c1", "long")}, []step{note("x"), toolResult("c1", "short").replacing(0, 0, 0)}, []int64{2}},
@@ -79,6 +80,24 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 	}
 	_, _, err := fresh(t).AppendBatch(context.Background(), session.Batch{})
 	wantErr[*eventlog.InvalidError](t, err)
+}
+
+// Given a batch that replaces nodes of the surface and is refused or vetoed later, then the surface is as it was, and what comes next stands on it.
+func TestRefusedBatchLeavesTheSurface(t *testing.T) {
+	set := newSet(t, memory.New(), quiet())
+	s := create(t, set, session.New{})
+	appendAll(t, s, user("a"), user("b"), user("c"), user("d"))
+	replacing := []step{user("e").replacing(0, 1, 0, 1), user("f").replacing(3, 3, 3)}
+	if _, _, err := batch(s, append(replacing, user("g").replacing(0, 0, 0))...); err == nil {
+		t.Error("accepted")
+	}
+	remove := set.AddHook(func(context.Context, *session.Session, []event.Event) error { return errBroken })
+	if _, _, err := batch(s, replacing...); err == nil {
+		t.Error("not vetoed")
+	}
+	remove()
+	appendAll(t, s, user("h").replacing(1, 2, 1, 2))
+	wantEqual(t, "nodes", state(t, s).Nodes, []int64{0, 4, 3})
 }
 
 // Given an expected seq, then the batch is appended if it is the next one, and else told which that is.

@@ -220,7 +220,7 @@ func (c *core) readOn(ctx context.Context) error {
 			drafts = drafts[:0]
 		}
 	}
-	if have := c.seq(); have < info.Seq && c.fate == alive {
+	if have := c.seq(); have < info.Seq {
 		return &eventlog.CorruptError{ID: c.s.id, Seq: have, Reason: "the event is missing"}
 	}
 	return nil
@@ -228,9 +228,6 @@ func (c *core) readOn(ctx context.Context) error {
 
 // adopt applies and publishes events that the store has and the session has not.
 func (c *core) adopt(ctx context.Context, drafts []event.Draft) error {
-	if c.fate != alive { // the drive gave up in the middle; the next one starts from the log
-		return nil
-	}
 	plans, err := c.plan(ctx, drafts, nil)
 	if err != nil {
 		return err

@@ -27,9 +27,11 @@ type core struct {
 	// turn has one place; who is in it may change the session. See the package comment.
 	turn chan struct{}
 
-	// drive and fate belong to whoever has the turn (fate: and to the janitor, which needs none).
-	drive Drive
-	fate  fate
+	// What follows belongs to whoever has the turn, and to the janitor once it has ended a slot that nobody touches. broken says that the drive panicked: it
+	// hears no more, and the core ends with the turn.
+	drive  Drive
+	broken bool
+	fate   fate
 
 	// mu guards what follows, for memory work only.
 	mu       sync.Mutex

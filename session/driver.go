@@ -18,7 +18,8 @@ type Drive interface {
 	// Publish tells what was committed, in log order and once. It must not block on I/O and cannot refuse. A drive that
 	// panics is detached, and the session is attached anew from its log at the next touch.
 	Publish(ctx context.Context, events []event.Event)
-	// Detach is the last call: the session goes cold, or is deleted.
+	// Detach is the last call: the session goes cold, or is deleted. Nothing is locked meanwhile; touches of the session wait until it returns, and
+	// idle sessions go cold one after the other, so it hands long work to somebody else.
 	Detach(deleted bool)
 }
 

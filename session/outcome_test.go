@@ -188,6 +188,26 @@ func TestForeignCommits(t *testing.T) {
 	x.published(t, 4)
 }
 
+// Given more foreign events than are adopted at a time, and a drive that fails among them, then observers hear of all, once and in order, and the next drive starts from the log.
+func TestManyForeignCommits(t *testing.T) {
+	x := newOutcome(t)
+	steps := make([]step, 2500)
+	for i := range steps {
+		steps[i] = note("theirs")
+	}
+	if _, err := x.inner.Append(context.Background(), eventlog.Batch{Life: eventlog.Life{ID: "s"}, Events: events(drafts(steps...))}); err != nil {
+		t.Fatal(err)
+	}
+	x.ledger.panicAt = 700
+	_, err := appendStep(x.s, user("c"))
+	if c := wantErr[*eventlog.SeqConflictError](t, err); c != nil {
+		wantEqual(t, "head", c.Seq, 2500)
+	}
+	state(t, x.s) // opens it
+	x.published(t, 2500)
+	wantEqual(t, "attached", x.ledger.attaches, 2)
+}
+
 // Given a foreign event that no session would have accepted, when we append, then that is damage, and the session is served no more.
 func TestForeignDamage(t *testing.T) {
 	x := newOutcome(t)

@@ -33,9 +33,10 @@ func (c *core) publish(ctx context.Context, events []event.Event) {
 		return
 	}
 	ctx = c.s.publishContext(ctx)
-	if c.drive != nil && !c.contained(tellDrive(ctx, c.drive, events)) {
-		// What the drive folded is unknown now. The next touch attaches one that starts from the log.
-		c.finish(dropped)
+	if c.drive != nil && !c.broken {
+		// What a drive that panicked has folded is unknown. The core ends with the turn, not now: until then nobody can open the session
+		// and tell the observers of later events.
+		c.broken = !c.contained(tellDrive(ctx, c.drive, events))
 	}
 	for _, o := range observers {
 		c.contained(tellObserver(ctx, *o, c.s, events))

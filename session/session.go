@@ -131,6 +131,9 @@ func (s *Session) take(ctx context.Context) (*core, error) {
 }
 
 func (c *core) leave() {
+	if c.broken {
+		c.finish(dropped)
+	}
 	c.giveTurn()
 	c.slot.release()
 }
