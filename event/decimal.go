@@ -85,8 +85,8 @@ func (d decimal) fitsDouble() bool {
 	if d.exp > maxExp {
 		return false
 	}
-	// In between only the digits tell. The border is an integer of 309 digits; whatever stands behind those only matters
-	// in that it is not 0. Written anew because ParseFloat gives up on long exponents.
+	// In between only the digits tell. The border is an integer of 309 digits and itself out of range, so digits behind
+	// those cannot matter. Written anew because ParseFloat gives up on long exponents.
 	text := make([]byte, 0, maxExp+8)
 	text = append(text, '.')
 	for _, c := range d.digits {
@@ -94,7 +94,6 @@ func (d decimal) fitsDouble() bool {
 			continue
 		}
 		if len(text) > maxExp {
-			text = append(text, '1')
 			break
 		}
 		text = append(text, c)

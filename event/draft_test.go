@@ -94,7 +94,7 @@ func TestEnvelopeValues(t *testing.T) {
 func TestFaultsOfSurfaceFieldsAreKeptForTheRulesBeforeThem(t *testing.T) {
 	for _, op := range []string{`null`, `1`, `true`, `""`, `"Append"`, `"replace"`, `[]`, `["append"]`, `{}`, `{"op":"replace"}`,
 		`{"op":"replace","start":0}`, `{"op":"replace","end":0}`, `{"start":0,"end":0}`, `{"op":"append","start":0,"end":0}`, `{"op":"replace","start":0,"end":0,"x":null}`,
-		`{"op":"replace","start":-1,"end":0}`, `{"op":"replace","start":0,"end":0.5}`, `{"op":"replace","start":"0","end":0}`,
+		`{"op":"replace","start":-1,"end":0}`, `{"op":"replace","start":0,"end":-1}`, `{"op":"replace","start":0,"end":0.5}`, `{"op":"replace","start":"0","end":0}`,
 		`{"op":"replace","start":0,"end":null}`, `{"op":"replace","start":0,"end":9007199254740992}`, `{"Op":"replace","start":0,"end":0}`} {
 		d, err := event.DecodeDraft([]byte(`{"type":"x","seq":0,"time":0,"data":0,"surfaceOp":`+op+`}`), 0)
 		if err != nil || d.OpFault == "" || !d.HasOp() || d.Op != (event.Op{}) || d.HasSources() {

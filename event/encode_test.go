@@ -50,6 +50,11 @@ func TestGoValuesBecomeLosslessJSON(t *testing.T) {
 		{writes(`"\ufffd"`), `"\ufffd"`},
 		{[]any{texts("\ufffd"), writes(`"\ufffd"`), []byte{0xff}}, `["` + "\ufffd" + `","\ufffd","/w=="]`},
 		{json.Number("1.50"), `1.50`},
+		{struct {
+			Hidden string `json:"-"`
+			hidden string
+			Raw    json.RawMessage
+		}{"\xff", "\xff", json.RawMessage(`"\ufffd"`)}, `{"Raw":"\ufffd"}`},
 		{time.Unix(0, 0).UTC(), `"1970-01-01T00:00:00Z"`},
 	} {
 		got, err := event.Encode(c.v)

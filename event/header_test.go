@@ -143,3 +143,32 @@ func TestAHeaderThatWasReadGoesOutAsItCame(t *testing.T) {
 		t.Errorf("the original became %s", got)
 	}
 }
+
+func TestEveryChangeOfAReadHeaderGoesOut(t *testing.T) {
+	const line = `{"type":"session","version":0,"id":"s","createdAt":1,"cwd":"/a","parentSession":"p","seedLength":1,"origin":"subagent","delegationDepth":1,"agentPreset":"x","own":1}`
+	for name, change := range map[string]func(*event.Header){
+		"id":                 func(h *event.Header) { h.ID = "t" },
+		"createdAt":          func(h *event.Header) { h.CreatedAt = 2 },
+		"cwd":                func(h *event.Header) { h.CWD = "" },
+		"parentSession":      func(h *event.Header) { h.ParentSession = "q" },
+		"seedLength":         func(h *event.Header) { h.SeedLength = nil },
+		"seedLength value":   func(h *event.Header) { h.SeedLength = ptr(int64(2)) },
+		"origin":             func(h *event.Header) { h.Origin = "" },
+		"delegationDepth":    func(h *event.Header) { h.DelegationDepth = ptr(int64(0)) },
+		"agentPreset":        func(h *event.Header) { h.AgentPreset = nil },
+		"agentPreset's text": func(h *event.Header) { *h.AgentPreset = "y" },
+	} {
+		h, err := event.DecodeHeader([]byte(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		change(&h)
+		again, err := event.DecodeHeader(h.AppendJSON(nil))
+		if err != nil || string(again.AppendFields(nil)) != string(h.AppendFields(nil)) {
+			t.Errorf("%s: got %s, %v", name, h.AppendJSON(nil), err)
+		}
+		if string(event.Lookup(h.AppendJSON(nil), "own")) != "1" {
+			t.Errorf("%s: the unknown field is lost: %s", name, h.AppendJSON(nil))
+		}
+	}
+}

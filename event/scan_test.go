@@ -32,7 +32,7 @@ func TestLosslessJSONKeepsItsBytes(t *testing.T) {
 		`{"b":1,"a":2}`, `{"":0}`, `{"__proto__":1}`, `{"a":1,"A":2}`, `{"a":{"a":{"a":1}}}`,
 		`"<&>` + "\u2028\u2029" + `"`, `"\u003c\u2028\/\b\f\n\r\t\"\\"`, `"\ud800"`, `"\udc00\ud800"`, `"\ud83d\ude00"`, `"\uD83D"`,
 		`"` + "\u007f\u0080é上😀\uffff\U0010ffff" + `"`, `"01234567` + "é" + `89"`,
-		`[{"x":[1,{"y":null}]},"a  b",[[]]]`,
+		`[{"x":[1,{"y":null}]},"a  b",[[]]]`, `{"a":{"b":1},"b":{"a":{},"b":2},"c":0}`,
 		strings.Repeat("9", 308), "0." + strings.Repeat("0", 5000) + "1", `1` + strings.Repeat("0", 308),
 		"0." + strings.Repeat("0", 20000) + "1e20309", "1" + strings.Repeat("0", 20000) + "e-19692",
 		nested(event.MaxDepth),
@@ -190,6 +190,21 @@ func TestTheBorderOfTheRangeIsExact(t *testing.T) {
 	} {
 		if err := event.CheckLossless([]byte(text), "$"); (err == nil) != ok {
 			t.Errorf("%s: got %v", text, err)
+		}
+	}
+}
+
+// Long strings are looked at eight bytes at a time; no byte may hide among them.
+func TestEveryByteCountsAtEveryPlaceInAString(t *testing.T) {
+	for at := range 24 {
+		for b := range 256 {
+			text := []byte(`"abcdefghijklmnopqrstuvwx"`)
+			text[1+at] = byte(b)
+			plain := b >= ' ' && b < 0x80 && b != '"' && b != '\\'
+			// A backslash may make an escape of the letter behind it.
+			if want := plain || b == '\\' && json.Valid(text); (event.CheckLossless(text, "$") == nil) != want {
+				t.Errorf("%q: want %v", text, want)
+			}
 		}
 	}
 }

@@ -118,11 +118,15 @@ func (l *nodeList) replace(from, to place, seq int64) {
 		last.min, last.max = slices.Min(last.seqs), slices.Max(last.seqs)
 	}
 	l.blocks = slices.Delete(l.blocks, from.block+1, gone)
+	if from.block+1 < len(l.blocks) {
+		l.merge(from.block + 1)
+	}
 	l.merge(from.block)
 }
 
-// merge joins a block that has shrunk with its neighbours when they fill half a block together, so that the number of
-// blocks follows the number of nodes and not of appends. Half, so that the next replacement need not merge again.
+// merge joins a block that has shrunk with its neighbours when they fill at most half a block together, so that two that are
+// left side by side hold more than that and the number of blocks follows the number of nodes. Half, so that what is joined
+// has room to grow and is not soon joined again.
 func (l *nodeList) merge(i int) {
 	if i+1 < len(l.blocks) && len(l.blocks[i].seqs)+len(l.blocks[i+1].seqs) <= blockSize/2 {
 		l.join(i)

@@ -161,6 +161,7 @@ func TestAToolResultMayRewriteOnlyItsInnerContent(t *testing.T) {
 		{"a key more in meta", result(`,"meta":{"tags":["a",{"n":1}],"left":1,"two":2},"error":{"name":"E"}`, inner, op), false},
 		{"no meta", result(`,"error":{"name":"E"}`, inner, op), false},
 		{"another error", result(`,"meta":{"tags":["a",{"n":1}],"left":1},"error":{"name":"F"}`, inner, op), false},
+		{"content of something else", result(`,"meta":{"tags":["a",{"n":1}],"left":1},"error":{"name":"E","content":[{"content":1}]}`, inner, op), false},
 		{"a key more in data", result(meta+`,"content":[]`, inner, op), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -175,6 +176,16 @@ func TestAToolResultMayRewriteOnlyItsInnerContent(t *testing.T) {
 				t.Fatalf("got %v", e)
 			}
 		})
+	}
+}
+
+func TestContentElsewhereIsNotTheInnerContent(t *testing.T) {
+	at := func(n string) string {
+		return `,"meta":{"content":[{"content":` + n + `}],"message":{"content":[{"content":` + n + `}]}}`
+	}
+	_, err := both(t, log(t, 0, result(at("1"), "[]", appends), result(at("2"), "[]", replaces(0, 0, "[0]"))))
+	if e := refusal(t, err); e.Rule != "rewrite-beyond-content" {
+		t.Errorf("got %v", e)
 	}
 }
 
