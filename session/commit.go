@@ -178,19 +178,15 @@ func nothingWritten(err error) bool {
 	return errors.As(err, &reused) || errors.As(err, &invalid) || errors.As(err, &full) || errors.Is(err, eventlog.ErrClosed)
 }
 
-// catchUp applies and publishes what the store has beyond the session, in order and once. If it cannot, the core ends: dropped, or deleted
+// catchUp applies and publishes what the store has beyond the session, in order and once. If it cannot, the core ends, as deleted
 // when the life is over. It does not end with ctx, since what was committed must be published.
 func (c *core) catchUp(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), catchUpTimeout)
 	defer cancel()
 	err := c.readOn(ctx)
-	var gone *eventlog.NotFoundError
-	switch {
-	case err == nil:
-	case errors.As(err, &gone):
-		c.finish(deleted)
-	default:
-		c.finish(dropped)
+	if err != nil {
+		var gone *eventlog.NotFoundError
+		c.finish(errors.As(err, &gone))
 	}
 	return err
 }

@@ -8,17 +8,6 @@ import (
 	"github.com/foldhost/foldhost/eventlog"
 )
 
-// fate says whether a core still is the session.
-type fate uint8
-
-const (
-	alive fate = iota
-	// dropped: gone cold; the next touch opens anew.
-	dropped
-	// deleted: the life is over.
-	deleted
-)
-
 // core is a session while it is live.
 type core struct {
 	set  *Set
@@ -28,10 +17,10 @@ type core struct {
 	turn chan struct{}
 
 	// What follows belongs to whoever has the turn, and to the janitor once it has ended a slot that nobody touches. broken says that the drive panicked: it
-	// hears no more, and the core ends with the turn.
+	// hears no more, and the core ends with the turn. ended says that the core is the session no more: whoever meets it looks for another.
 	drive  Drive
 	broken bool
-	fate   fate
+	ended  bool
 
 	// mu guards what follows, for memory work only.
 	mu       sync.Mutex
@@ -66,20 +55,20 @@ func (c *core) takeTurn(ctx context.Context) error {
 
 func (c *core) giveTurn() { <-c.turn }
 
-// finish ends the core; the turn and a touch are held. Ending one twice does nothing.
-func (c *core) finish(f fate) {
-	if c.fate != alive {
+// finish ends the core, gone cold or deleted; the turn and a touch are held. Ending one twice does nothing.
+func (c *core) finish(deleted bool) {
+	if c.ended {
 		return
 	}
 	c.slot.end()
-	c.detach(f)
+	c.detach(deleted)
 }
 
 // detach is the last thing that happens to a core: the slot has ended, and the drive hears of it before the id can be opened again.
-func (c *core) detach(f fate) {
-	c.fate = f
+func (c *core) detach(deleted bool) {
+	c.ended = true
 	if c.drive != nil {
-		c.contained(detachDrive(c.drive, f == deleted))
+		c.contained(detachDrive(c.drive, deleted))
 	}
 	c.set.remove(c.slot)
 }

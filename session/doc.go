@@ -28,7 +28,7 @@
 //   - Append against append: the turn makes them serial. A queued one leaves with its context's error and has changed nothing.
 //   - Append against eviction: an append is a touch, so eviction does not start. An eviction that has started is waited for, then the session opens
 //     again.
-//   - Append against Detach: Detach takes its turn. Appends queued behind it find the core dropped and go on with the next one.
+//   - Append against Detach: Detach takes its turn. Appends queued behind it find that the core has ended and go on with the next one.
 //   - Append against Delete: Delete takes its turn. Appends queued behind it get [eventlog.NotFoundError].
 //   - Create against Delete of the same id: Create counts deletions before it asks the store. If one began or ended meanwhile, the core it has built is
 //     thrown away and the session is opened from the store like any other.
@@ -36,7 +36,7 @@
 //     starts another.
 //   - A context that ends during a commit: the store's answer decides. Committed is committed, published and returned without error.
 //   - An error whose outcome is not certain (anything but a refusal that says nothing was written), or somebody else's commit: before the turn is given
-//     back, the head is read again from the store and what is new there is applied and published, in order and once. If that fails too, the core is dropped,
+//     back, the head is read again from the store and what is new there is applied and published, in order and once. If that fails too, the core ends,
 //     and the next touch opens from what the store holds. An append that failed this way may be in the log: that is what idempotency keys are for.
 //   - A hook, an observer or a drive that appends to the session it is called for: told by its context, refused with [ErrReentrant].
 //     Using a context of another origin instead would wait for itself; do not.

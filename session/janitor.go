@@ -18,7 +18,7 @@ func (t *Set) runJanitor() {
 			for _, sl := range t.idleSlots() {
 				if sl.endIfIdle() {
 					// Nobody touches it and nobody can, so there is no turn to take.
-					sl.core.detach(dropped)
+					sl.core.detach(false)
 					sl.drain()
 				}
 			}

@@ -119,20 +119,16 @@ func (s *Session) take(ctx context.Context) (*core, error) {
 			c.slot.release()
 			return nil, err
 		}
-		if c.fate == alive {
+		if !c.ended {
 			return c, nil
 		}
-		over := c.fate == deleted
-		c.leave()
-		if over {
-			return nil, &eventlog.NotFoundError{ID: s.id}
-		}
+		c.leave() // it went cold or was deleted while we queued: the next look tells
 	}
 }
 
 func (c *core) leave() {
 	if c.broken {
-		c.finish(dropped)
+		c.finish(false)
 	}
 	c.giveTurn()
 	c.slot.release()
@@ -169,7 +165,7 @@ func (s *Session) Detach(ctx context.Context) error {
 		return err
 	}
 	defer c.leave()
-	c.finish(dropped)
+	c.finish(false)
 	return nil
 }
 
@@ -228,17 +224,13 @@ func (t *Set) deleteOnce(ctx context.Context, id string) (again bool, err error)
 		return false, err
 	}
 	defer c.giveTurn()
-	if c.fate != alive {
+	if c.ended {
 		return true, nil
 	}
 	c.slot.end() // whoever comes now waits until the deletion is over
 	err = notFound(t.store.Delete(ctx, c.life()))
 	var gone *eventlog.NotFoundError
-	if err == nil || errors.As(err, &gone) {
-		c.detach(deleted)
-	} else {
-		c.detach(dropped)
-	}
+	c.detach(err == nil || errors.As(err, &gone))
 	return false, err
 }
 

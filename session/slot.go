@@ -215,7 +215,7 @@ func (t *Set) dropSlot(sl *slot) {
 	defer sl.release()
 	<-sl.ready
 	if sl.err == nil && sl.core.takeTurn(context.Background()) == nil {
-		sl.core.finish(dropped)
+		sl.core.finish(false)
 		sl.core.giveTurn()
 	}
 }
