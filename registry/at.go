@@ -13,10 +13,14 @@ import (
 // row at or below seq. keys narrows it; none is all. It reads only the types that the units fold, by pages.
 //
 // At most Options.MaxScratch run at once; the others wait their turn. After ScratchWait the keys that did not get there are listed as
-// unavailable. The block is marked Historical. Errors: *SeqRangeError, *BusyError, the log's, the context's.
+// unavailable. The block is marked Historical. Errors: *SeqRangeError, *BusyError, ErrDetached, the log's, the
+// context's.
 func (s *Session) SnapshotAt(ctx context.Context, seq int64, keys ...string) (Block, error) {
 	r := s.r
 	block := r.blank()
+	if s.detached() {
+		return Block{}, ErrDetached
+	}
 	bindings, head := s.bindings(false, keys...)
 	if seq < -1 || seq > head {
 		return Block{}, &SeqRangeError{Session: s.log.ID(), Seq: seq, Head: head}
@@ -55,6 +59,12 @@ func (s *Session) SnapshotAt(ctx context.Context, seq int64, keys ...string) (Bl
 		return Block{}, fmt.Errorf("snapshot of session %q at seq %d: %w", s.log.ID(), seq, err)
 	}
 	return block, nil
+}
+
+func (s *Session) detached() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
 }
 
 // enterScratch waits for a token of scratches, at most as long as one SnapshotAt may take.

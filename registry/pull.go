@@ -17,15 +17,20 @@ import (
 //
 // A key that fails ends with one KindUnavailable, whose Seq is the event it failed on, or what it reached when its plugin is to blame;
 // the others go on. An error ends the sequence:
-// *SeqRangeError, the log's, the context's. The sequence may be left at any time and ranged over again.
+// *SeqRangeError, ErrDetached, the log's, the context's. The sequence may be left at any time and ranged over again.
 func (s *Session) Changes(ctx context.Context, from int64) iter.Seq2[Change, error] {
 	return s.ChangesProgress(ctx, from, nil)
 }
 
 // ChangesProgress is Changes that also says, between changes, up to which seq everything was given, and at the end head.
 func (s *Session) ChangesProgress(ctx context.Context, from int64, progress func(reached, head int64)) iter.Seq2[Change, error] {
+	gone := s.detached()
 	bindings, head := s.bindings(false)
 	return func(yield func(Change, error) bool) {
+		if gone {
+			yield(Change{}, ErrDetached)
+			return
+		}
 		if from < 0 || from > head+1 {
 			yield(Change{}, &SeqRangeError{Session: s.log.ID(), Seq: from, Head: head})
 			return

@@ -66,9 +66,7 @@ func (p *Process) Submit(ctx context.Context, b unit.Batch, done func(unit.Reply
 	p.queue = append(p.queue, c)
 	p.ready.Signal()
 	p.mu.Unlock()
-	c.setStop(context.AfterFunc(ctx, func() {
-		c.answer(unit.Reply{Err: &unit.DeadlineError{Reason: context.Cause(ctx).Error()}})
-	}))
+	c.setStop(context.AfterFunc(ctx, c.late))
 }
 
 // Crash ends the process; more than once is harmless.
@@ -129,16 +127,16 @@ func (p *Process) carryOut(c *call) {
 			c.answer(unit.Reply{Err: f.cause})
 			return
 		}
-		if p.stop(c.ctx, f) != nil {
+		if p.stop(c, f) != nil {
 			return
 		}
 	}
-	w := work{process: p, ctx: c.ctx, batch: b, opened: map[unit.CellID]bool{}}
+	w := work{process: p, call: c, batch: b, opened: map[unit.CellID]bool{}}
 	if w.do() != nil {
 		return
 	}
 	if f := p.plugin.fault(Site{Place: AtReply, Gen: p.gen, Batch: b}); f != nil {
-		if p.stop(c.ctx, f) != nil {
+		if p.stop(c, f) != nil {
 			return
 		}
 		if f.reply != nil {
@@ -150,7 +148,7 @@ func (p *Process) carryOut(c *call) {
 }
 
 // stop carries out what a fault does to a process or a cell. errDead: the process is gone.
-func (p *Process) stop(ctx context.Context, f *Fault) error {
+func (p *Process) stop(c *call, f *Fault) error {
 	switch f.stop {
 	case crash:
 		p.Crash("crashed by a fault")
@@ -160,7 +158,8 @@ func (p *Process) stop(ctx context.Context, f *Fault) error {
 		return errDead
 	case stall:
 		select {
-		case <-ctx.Done():
+		case <-c.ctx.Done():
+			c.late()
 		case <-p.dead:
 			return errDead
 		}
@@ -194,6 +193,11 @@ func (c *call) setStop(stop func() bool) {
 	if c.answered {
 		stop()
 	}
+}
+
+// late answers that the context ended.
+func (c *call) late() {
+	c.answer(unit.Reply{Err: &unit.DeadlineError{Reason: context.Cause(c.ctx).Error()}})
 }
 
 // answer calls done unless that was done already.
@@ -234,7 +238,7 @@ type cell struct {
 // work carries out one batch.
 type work struct {
 	process *Process
-	ctx     context.Context
+	call    *call
 	batch   *unit.Batch
 	opened  map[unit.CellID]bool
 	reply   unit.Reply
@@ -304,7 +308,7 @@ func (w *work) open(o unit.Open) error {
 	}
 	var cause error
 	if f := w.process.plugin.fault(Site{Place: AtOpen, Gen: w.process.gen, Batch: w.batch, Cell: o.Cell, Key: o.Key}); f != nil {
-		if err := w.process.stop(w.ctx, f); err != nil {
+		if err := w.process.stop(w.call, f); err != nil {
 			return err
 		}
 		switch f.stop {
@@ -342,7 +346,7 @@ func (w *work) apply(id unit.CellID, ev *event.Event) error {
 	}
 	var cause error
 	if f := w.process.plugin.fault(Site{Place: AtEvent, Gen: w.process.gen, Batch: w.batch, Cell: id, Key: c.def.Key, Event: ev}); f != nil {
-		if err := w.process.stop(w.ctx, f); err != nil {
+		if err := w.process.stop(w.call, f); err != nil {
 			return err
 		}
 		switch f.stop {
