@@ -37,8 +37,9 @@ type cell struct {
 	// val is the last value computed; nil before the first, and always for a host-only unit.
 	val *value
 
-	// base is where to start: nil is init. seeded says that it was looked for.
+	// base is where to start: nil is init, which holds up to the event start at least. seeded says that it was looked for.
 	base   *Row
+	start  int64
 	seeded bool
 
 	history history
@@ -89,7 +90,7 @@ func (v *value) check(limit int) error {
 
 // newCell makes a cell that has come nowhere yet. emitFrom is the first event whose changes are to be told.
 func (s *Session) newCell(b *binding, emitFrom int64) *cell {
-	c := &cell{b: b, rev: b.revision(), due: s.head, pos: -1, changed: -1, emitFrom: emitFrom, sent: -1, pub: -1}
+	c := &cell{b: b, rev: b.revision(), due: s.head, pos: -1, changed: -1, emitFrom: emitFrom, start: -1, sent: -1, pub: -1}
 	if s.head < 0 {
 		c.seeded = true
 	}
@@ -100,6 +101,7 @@ func (s *Session) newCell(b *binding, emitFrom int64) *cell {
 func (s *Session) freshCell(b *binding, emitFrom int64) *cell {
 	c := s.newCell(b, emitFrom)
 	c.due, c.seeded = -1, true
+	c.start, c.pos, c.sent = emitFrom-1, emitFrom-1, emitFrom-1
 	if b.inline() {
 		if st, err := b.Inline.Init(); err != nil {
 			c.fault = &Unavailable{Code: Faulted, Seq: -1, Message: err.Error()}

@@ -51,9 +51,10 @@ func (f *flight) careful() bool { return f.step != together }
 type part struct {
 	c  *cell
 	id unit.CellID
-	// after is where it stood before.
+	// after is where it stood before; from, where it was opened.
 	after  int64
 	opened bool
+	from   int64
 	state  bool
 	folded int
 }
@@ -172,7 +173,7 @@ func (s *Session) reopen(c *cell) {
 	}
 	c.id, c.at = 0, nil
 	c.epoch++
-	c.pos, c.sent = -1, -1
+	c.pos, c.sent = c.start, c.start
 	if c.base != nil {
 		c.pos, c.sent = c.base.Seq, c.base.Seq
 	}
@@ -525,6 +526,7 @@ func (l *lane) prepare(w *stretch, events []event.Event, through int64) (*flight
 			if c.base != nil {
 				o.State, o.Seq = c.base.Val, c.base.Seq
 			}
+			p.from = o.Seq
 			b.Open = append(b.Open, o)
 		}
 		for j := range events {

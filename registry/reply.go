@@ -106,7 +106,7 @@ func hear(p *part, f *flight, b *binding, r *unit.Reply) (h said) {
 	}
 	last := p.after
 	if p.opened {
-		last-- // its view as of where it was opened comes first
+		last = p.from - 1 // its view as of where it was opened comes first
 	}
 	for _, v := range r.Values {
 		if v.Cell != p.id {
