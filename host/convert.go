@@ -27,7 +27,8 @@ type ConvertOptions struct {
 	Write jsonl.WriterOptions
 	// Replace overwrites what is at Out.
 	Replace bool
-	Logger  *slog.Logger
+	// Logger is for those who look for what the error does not say; nil discards.
+	Logger *slog.Logger
 }
 
 // Conversion is what a conversion did.
@@ -71,7 +72,7 @@ func Convert(ctx context.Context, o ConvertOptions) (Conversion, error) {
 	defer log.Close()
 	store := spool.New("")
 	defer store.Close()
-	h := New(Options{Store: store, Logger: o.Logger})
+	h := New(Options{Store: store, Logger: quiet(o.Logger)})
 	defer h.Close()
 	s, err := h.Sessions().Import(ctx, log.Header(), log.Events())
 	done.Warnings = log.Warnings()

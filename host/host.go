@@ -15,7 +15,8 @@ import (
 // Options of a host. The zero value is usable: everything in memory.
 type Options struct {
 	// Store holds the logs. nil is a new store in memory, which Close closes; a store that is given stays the caller's to close.
-	Store  eventlog.Store
+	Store eventlog.Store
+	// Logger gets what is contained: failing units, panics of observers and listeners. nil is slog.Default.
 	Logger *slog.Logger
 	// Session and Registry tune the parts. Their Logger, Driver and Epoch are the host's to set.
 	Session  session.Options
@@ -38,6 +39,9 @@ func New(o Options) *Host {
 		h.store, h.owned = memory.New(), true
 	}
 	id := h.store.Identity()
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
 	o.Registry.Logger = o.Logger
 	o.Registry.Epoch = fmt.Sprintf("%s.%d", id.StoreID, id.Boot)
 	h.registry = registry.New(o.Registry)

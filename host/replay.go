@@ -34,7 +34,10 @@ type ReplayOptions struct {
 	// At ends the replay right after this seq: the rest of the log is not even read. −1 is the empty log, nil the whole.
 	At *int64
 	// Watch hears of the events and their changes in order; nil for nobody.
-	Watch  Watcher
+	Watch Watcher
+	// Progress hears up to which seq of how many events the units are folded, from time to time and not when there is a Watch; nil for nobody.
+	Progress func(reached, events int64)
+	// Logger is for those who look for what the result does not say; nil discards.
 	Logger *slog.Logger
 }
 
@@ -65,7 +68,7 @@ func (e *NotReachedError) Error() string {
 func Replay(ctx context.Context, o ReplayOptions) (*Result, error) {
 	store := spool.New("")
 	defer store.Close()
-	h := New(Options{Store: store, Logger: o.Logger})
+	h := New(Options{Store: store, Logger: quiet(o.Logger)})
 	defer h.Close()
 	for _, u := range o.Units {
 		if _, err := h.Register(u.Plugin, u.Definition); err != nil {
@@ -76,8 +79,16 @@ func Replay(ctx context.Context, o ReplayOptions) (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &replay{ctx: ctx, host: h, session: s, store: store, watch: o.Watch}
+	r := &replay{ctx: ctx, host: h, session: s, store: store, watch: o.Watch, progress: o.Progress}
 	return r.run()
+}
+
+// quiet is a logger that discards where there is none: results and errors say what has to be said.
+func quiet(l *slog.Logger) *slog.Logger {
+	if l == nil {
+		return slog.New(slog.DiscardHandler)
+	}
+	return l
 }
 
 // prefix is the events up to and with seq at, and a refusal of a log that ends before it.
@@ -106,12 +117,13 @@ func prefix(events iter.Seq2[event.Draft, error], at *int64) iter.Seq2[event.Dra
 
 // replay is one accepted log on its way to a result.
 type replay struct {
-	ctx     context.Context
-	host    *Host
-	session *session.Session
-	store   eventlog.Store
-	watch   Watcher
-	result  Result
+	ctx      context.Context
+	host     *Host
+	session  *session.Session
+	store    eventlog.Store
+	watch    Watcher
+	progress func(reached, events int64)
+	result   Result
 }
 
 func (r *replay) run() (*Result, error) {
@@ -145,7 +157,7 @@ func (r *replay) run() (*Result, error) {
 func (r *replay) changes() error {
 	rs := r.host.driver.of(r.session)
 	if r.watch == nil {
-		for c, err := range rs.Changes(r.ctx, 0) {
+		for c, err := range rs.ChangesProgress(r.ctx, 0, r.reached()) {
 			if err != nil {
 				return err
 			}
@@ -179,6 +191,14 @@ func (r *replay) changes() error {
 		r.add(c)
 	}
 	return nil
+}
+
+// reached passes progress on.
+func (r *replay) reached() func(reached, head int64) {
+	if r.progress == nil {
+		return nil
+	}
+	return func(reached, head int64) { r.progress(reached, head+1) }
 }
 
 func (r *replay) add(c registry.Change) {

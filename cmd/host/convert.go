@@ -69,7 +69,7 @@ func (c *converter) run(ctx context.Context, in, out string) error {
 	if err != nil {
 		return &usageError{err}
 	}
-	bar := newProgress(c.stderr, "reading", in)
+	bar := newProgress(c.stderr, "reading", 1, in)
 	done, err := host.Convert(ctx, host.ConvertOptions{
 		In: in, Out: out, Stdin: newInterruptible(ctx, c.stdin), Stdout: c.stdout,
 		Strict: c.strict, Progress: bar.add, Replace: c.replace,

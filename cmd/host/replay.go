@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/foldhost/foldhost/cmd/host/internal/render"
+	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/host"
 )
 
@@ -37,7 +38,11 @@ func replayCommand() *cobra.Command {
 			if r.units, err = units(); err != nil {
 				return err
 			}
-			r.progress = newProgress(cmd.ErrOrStderr(), "reading", logs...)
+			times := int64(2) // Read, then folded.
+			if !asJSON {
+				times = 1 // What is folded is printed as it comes.
+			}
+			r.progress = newProgress(cmd.ErrOrStderr(), "replaying", times, logs...)
 			defer r.progress.end()
 			return r.all(cmd.Context(), logs, cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
@@ -170,12 +175,31 @@ func (r *replayer) fold(ctx context.Context, name string, people *render.Replay,
 	}
 	defer log.Close()
 	o := host.ReplayOptions{Header: log.Header(), Events: log.Events(), Units: r.units, At: r.at}
-	if !r.asJSON {
-		o.Watch = people
+	if r.asJSON {
+		_, size := log.Progress()
+		told := int64(0)
+		o.Progress = func(reached, events int64) {
+			done := int64(float64(size) * float64(reached+1) / float64(max(events, 1)))
+			r.progress.add(done - told)
+			told = done
+		}
+	} else {
+		o.Watch = watcher{people, r.progress}
 	}
 	res, err := host.Replay(ctx, o)
 	for _, w := range log.Warnings() {
 		fmt.Fprintf(notes, "foldhost: %s: warning: %s\n", name, w)
 	}
 	return res, err
+}
+
+// watcher takes the bar away before the first line is printed.
+type watcher struct {
+	*render.Replay
+	bar *progress
+}
+
+func (w watcher) Accepted(h event.Header, events int64) error {
+	w.bar.clear()
+	return w.Replay.Accepted(h, events)
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"io"
 	"os"
+	"time"
 
 	"github.com/schollz/progressbar/v3"
 	"golang.org/x/term"
@@ -26,11 +27,11 @@ func styleOf(w io.Writer) render.Style {
 // 16 MiB are read in well under a second; a bar for less would only flicker.
 const longLog = 16 << 20
 
-// progress shows how much of some files has been read. The nil progress shows nothing. Safe for concurrent use.
+// progress shows how far some files are worked through, in bytes. The nil progress shows nothing. Safe for concurrent use.
 type progress struct{ bar *progressbar.ProgressBar }
 
-// newProgress shows a bar on stderr when that is a terminal and the files are long.
-func newProgress(stderr io.Writer, doing string, files ...string) *progress {
+// newProgress shows a bar on stderr when that is a terminal and the files are long. Each file is gone through so many times.
+func newProgress(stderr io.Writer, doing string, times int64, files ...string) *progress {
 	f, ok := stderr.(*os.File)
 	if !ok || !term.IsTerminal(int(f.Fd())) {
 		return nil
@@ -44,17 +45,17 @@ func newProgress(stderr io.Writer, doing string, files ...string) *progress {
 	if total < longLog {
 		return nil
 	}
-	return &progress{progressbar.NewOptions64(total,
+	return &progress{progressbar.NewOptions64(times*total,
 		progressbar.OptionSetWriter(stderr),
 		progressbar.OptionSetDescription(doing),
 		progressbar.OptionShowBytes(true),
 		progressbar.OptionFullWidth(),
-		progressbar.OptionThrottle(100_000_000), // 0.1 s
+		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish(),
 	)}
 }
 
-// add counts bytes read.
+// add counts bytes.
 func (p *progress) add(n int64) {
 	if p != nil {
 		p.bar.Add64(n)

@@ -57,6 +57,15 @@ func TestCutKeepsWithinTheWidth(t *testing.T) {
 	}
 }
 
+func TestPartsAreWrappedAndNeverLost(t *testing.T) {
+	text := "first 1 · second 2 · third 3"
+	for width, want := range map[int]string{0: text, 28: text, 27: "first 1 · second 2|third 3", 12: "first 1|second 2|third 3", 3: "first 1|second 2|third 3"} {
+		if got := strings.Join(wrap(text, width), "|"); got != want {
+			t.Errorf("wrap at %d is %q, want %q", width, got, want)
+		}
+	}
+}
+
 func TestAnyValueIsLaidOut(t *testing.T) {
 	for name, c := range map[string]struct {
 		value, before string

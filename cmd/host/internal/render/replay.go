@@ -160,16 +160,16 @@ func words(msg json.RawMessage) (text string, failed bool) {
 // value prints a value under its key; what the value before it had already is dim.
 func (r *Replay) value(lead, key string, width int, value, before json.RawMessage) error {
 	lead += r.style.paint(yellow, "◆") + " " + r.style.label(yellow, line(key), width-2)
-	for i, l := range valueLines(value, before) {
-		if i > 0 {
-			lead = strings.Repeat(" ", seqWidth+width+1)
-		}
+	for _, l := range valueLines(value, before) {
 		color := ""
 		if !l.fresh {
 			color = dim
 		}
-		if err := r.print(lead, color, l.text); err != nil {
-			return err
+		for _, text := range wrap(l.text, r.room(lead)) {
+			if err := r.print(lead, color, text); err != nil {
+				return err
+			}
+			lead = strings.Repeat(" ", seqWidth+width+1)
 		}
 	}
 	return nil
@@ -234,12 +234,16 @@ func (r *Replay) print(lead, color, text string) error {
 	if text = strings.TrimRight(text, " "); text == "" {
 		lead = strings.TrimRight(lead, " ")
 	}
-	room := 0
-	if r.style.Width > 0 {
-		room = max(20, r.style.Width-visible(lead))
-	}
-	_, err := fmt.Fprintln(r.w, lead+r.style.paint(color, cut(text, room)))
+	_, err := fmt.Fprintln(r.w, lead+r.style.paint(color, cut(text, r.room(lead))))
 	return err
+}
+
+// room is how many columns are left behind a lead, 0 for no end.
+func (r *Replay) room(lead string) int {
+	if r.style.Width == 0 {
+		return 0
+	}
+	return max(20, r.style.Width-visible(lead)) // Below 20 columns nothing would be legible.
 }
 
 // visible is how many columns a lead takes: escapes take none.

@@ -19,7 +19,7 @@ const (
 )
 
 func (s Style) paint(color, text string) string {
-	if !s.Color || text == "" {
+	if !s.Color || color == "" || text == "" {
 		return text
 	}
 	return color + text + reset

@@ -51,3 +51,26 @@ func cut(text string, width int) string {
 func pad(text string, width int) string {
 	return text + strings.Repeat(" ", max(0, width-uniseg.StringWidth(text)))
 }
+
+// between stands between the parts of a line that may be wrapped.
+const between = " · "
+
+// wrap breaks text into lines of a width in columns, at its dots alone; a width of 0 or less does not.
+func wrap(text string, width int) []string {
+	if width <= 0 || uniseg.StringWidth(text) <= width {
+		return []string{text}
+	}
+	var lines []string
+	now := ""
+	for i, part := range strings.Split(text, between) {
+		switch {
+		case i == 0:
+			now = part
+		case uniseg.StringWidth(now+between+part) <= width:
+			now += between + part
+		default:
+			lines, now = append(lines, now), part
+		}
+	}
+	return append(lines, now)
+}

@@ -39,7 +39,7 @@ func valueLines(value, before json.RawMessage) []valueLine {
 		for i, name := range names {
 			parts = append(parts, line(name)+" "+scalar(values[i])+gain(values[i], was[name]))
 		}
-		return []valueLine{{strings.Join(parts, " · "), true}}
+		return []valueLine{{strings.Join(parts, between), true}}
 	}
 	return []valueLine{{line(string(value)), true}}
 }
