@@ -11,6 +11,7 @@ import (
 	"github.com/foldhost/foldhost/plugins/todo/todounit"
 	"github.com/foldhost/foldhost/plugins/tokenusage/usageunit"
 	"github.com/foldhost/foldhost/sdk"
+	"github.com/foldhost/foldhost/sdk/plugintest"
 	"github.com/foldhost/foldhost/unit"
 )
 
@@ -133,6 +134,26 @@ func TestRecordedLogsGiveTheirRecordedValues(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// TestTheShippedUnitsKeepTheContractOverRecordedLogs looks for what made-up events may not show.
+func TestTheShippedUnitsKeepTheContractOverRecordedLogs(t *testing.T) {
+	units := shipped(t)
+	for _, log := range corpus.Logs(t) {
+		var events []event.Event
+		for n, line := range log.Events {
+			d, err := event.DecodeDraft(line, 0)
+			if err != nil {
+				t.Fatalf("%s: event %d: %v", log.Name, n, err)
+			}
+			events = append(events, d.Event)
+		}
+		for _, u := range units {
+			if r := plugintest.Check(u.Definition, events); !r.OK() {
+				t.Errorf("%s: %s", log.Name, r)
+			}
+		}
 	}
 }
 

@@ -24,16 +24,15 @@ type cell struct {
 	state State
 	// view is the last value that was sent or, right after opening, that of the state opened from.
 	view json.RawMessage
-	// faulted cells stay as they are until opened again.
+	// faulted cells are not looked at again until they are opened anew, so that it does not matter what state they are in.
 	faulted bool
 
 	// The rest is about the batch that is being carried out. opened says that the cell was made in it, at openedAt, and its
-	// value not sent yet; changed says that a change, the last one at last, was not shown yet, and before is the state before it.
+	// value not sent yet; changed says that a change, the last one at last, was not shown yet.
 	opened   bool
 	openedAt int64
 	changed  bool
 	last     int64
-	before   State
 }
 
 // carryOut does the parts of a batch in the order of its fields. goOn is asked before every step that may take long; its error
@@ -140,7 +139,7 @@ func (b *bench) open(o Open, r *Reply) {
 	c.opened, c.openedAt = true, o.Seq
 }
 
-// fold applies one event. A fault leaves the cell as it stood before the event.
+// fold applies one event.
 func (c *cell) fold(ev *event.Event, mode Mode, r *Reply) {
 	if c.faulted || ev.Seq <= c.seq || !c.unit.Folds(ev.Type) {
 		return
@@ -159,8 +158,7 @@ func (c *cell) fold(ev *event.Event, mode Mode, r *Reply) {
 	if !changed {
 		return
 	}
-	c.before, c.state = c.state, next
-	c.changed, c.last = true, ev.Seq
+	c.state, c.changed, c.last = next, true, ev.Seq
 	if mode == EveryChange {
 		c.show(r)
 	}
@@ -174,7 +172,6 @@ func (c *cell) show(r *Reply) {
 	}
 	view, err := c.unit.Inline.View(c.state)
 	if err != nil {
-		c.state = c.before
 		c.fault(c.last, err, r)
 		return
 	}
@@ -199,7 +196,6 @@ func (c *cell) arrive(batch *Batch, r *Reply) {
 	if c.changed {
 		c.show(r)
 	}
-	c.before = nil
 	if c.faulted {
 		return
 	}

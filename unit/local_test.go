@@ -427,13 +427,13 @@ func BenchmarkLocal(b *testing.B) {
 	l := local(b, marks(), count())
 	do(b, l, unit.Batch{Open: []unit.Open{{Cell: 1, Key: "test/marks", Seq: -1}}})
 	events := make([]event.Event, 500)
-	seq := int64(0)
+	seq, empty := int64(0), json.RawMessage(`{}`)
 	done := make(chan unit.Reply, 1)
 	answer := func(r unit.Reply) { done <- r }
 	b.ReportAllocs()
 	for b.Loop() {
 		for i := range events {
-			events[i] = event.Event{Type: "turn/start", Seq: seq, Data: json.RawMessage(`{}`)}
+			events[i] = event.Event{Type: "turn/start", Seq: seq, Data: empty}
 			seq++
 		}
 		l.Submit(context.Background(), unit.Batch{Cells: []unit.CellID{1}, Events: events, Through: seq - 1}, answer)

@@ -31,7 +31,10 @@ func TestTokenUsage(t *testing.T) {
 	})
 	t.Run("a chunk and the same at the end count once, and send one value", func(t *testing.T) {
 		usage := `{"inputTokens":10,"outputTokens":4,"cacheReadTokens":7,"cacheWriteTokens":2}`
-		u.Given(chunk(1, 1, usage), message(1, 1, usage)).Then(total(10, 4, 7, 2)).ThenSent(total(10, 4, 7, 2))
+		o := u.Given(chunk(1, 1, usage), message(1, 1, usage)).Then(total(10, 4, 7, 2)).ThenSent(total(10, 4, 7, 2))
+		if n := len(o.Report.Steps); n != 2 {
+			t.Errorf("%d states, want that of the empty log and one more", n)
+		}
 	})
 	t.Run("the end replaces the chunk", func(t *testing.T) {
 		u.Given(chunk(1, 1, `{"inputTokens":10,"outputTokens":2,"cacheReadTokens":3}`), message(1, 1, `{"inputTokens":14,"outputTokens":5,"cacheReadTokens":8,"cacheWriteTokens":1}`)).
