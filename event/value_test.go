@@ -69,6 +69,23 @@ func TestCollectionsEndWhenToldTo(t *testing.T) {
 	}
 }
 
+func TestStringsEndAtTheQuoteThatIsNotEscaped(t *testing.T) {
+	for plain := range 40 {
+		for slashes := range 6 {
+			text := strings.Repeat("x", plain) + strings.Repeat(`\\`, slashes)
+			for _, value := range []string{`"` + text + `"`, `"` + text + `\""`, `"` + text + `\",\"n\":2"`} {
+				raw := json.RawMessage(`{"s":` + value + `,"n":1}`)
+				if got := event.Lookup(raw, "s"); string(got) != value {
+					t.Errorf("%s: got %s", raw, got)
+				}
+				if n, ok := event.Integer(event.Lookup(raw, "n")); !ok || n != 1 {
+					t.Errorf("%s: got %d, %v", raw, n, ok)
+				}
+			}
+		}
+	}
+}
+
 func TestIntegers(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "1": 1, "-1": -1, "1.0": 1, "1e0": 1, "1.50e1": 15, "100e-2": 1, "0e999999": 0, "0.000": 0, "12.340e2": 1234, "0.0012e4": 12,

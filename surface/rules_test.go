@@ -2,6 +2,7 @@ package surface_test
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"testing"
 
@@ -180,12 +181,12 @@ func TestAToolResultMayRewriteOnlyItsInnerContent(t *testing.T) {
 }
 
 func TestContentElsewhereIsNotTheInnerContent(t *testing.T) {
-	at := func(n string) string {
-		return `,"meta":{"content":[{"content":` + n + `}],"message":{"content":[{"content":` + n + `}]}}`
-	}
-	_, err := both(t, log(t, 0, result(at("1"), "[]", appends), result(at("2"), "[]", replaces(0, 0, "[0]"))))
-	if e := refusal(t, err); e.Rule != "rewrite-beyond-content" {
-		t.Errorf("got %v", e)
+	for _, place := range []string{`,"meta":{"content":[{"content":%s}]}`, `,"meta":{"message":{"content":[{"content":%s}]}}`, `,"content":[{"content":%s}]`} {
+		old, next := fmt.Sprintf(place, "1"), fmt.Sprintf(place, "2")
+		_, err := both(t, log(t, 0, result(old, "[]", appends), result(next, "[]", replaces(0, 0, "[0]"))))
+		if e := refusal(t, err); e.Rule != "rewrite-beyond-content" {
+			t.Errorf("%s: got %v", place, e)
+		}
 	}
 }
 
