@@ -373,7 +373,7 @@ func (s *Session) leave(p *pin) {
 	}
 	for k := range s.slots {
 		for _, c := range [...]*cell{s.slots[k].cur, s.slots[k].next} {
-			if c != nil {
+			if c != nil && (c.due > c.asOf() || !c.ready()) {
 				s.drive(c)
 			}
 		}

@@ -117,7 +117,7 @@ func (g *Registration) Suspend(code UnavailableCode, message string) {
 }
 
 // Resume says that this instance serves from now on: the first, or the one after a crash, or the successor of a live one. What the
-// one before it still says is dropped. Cells are opened in it from their last rows and folded up to what was published.
+// one before it still says is dropped; calls for one registrant come in the order of its processes. Cells are opened in it from their last rows and folded up to what was published.
 func (g *Registration) Resume(in unit.Instance) {
 	r := g.r
 	r.mu.Lock()

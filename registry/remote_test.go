@@ -226,6 +226,12 @@ func (p *poisoned) tell(by Registrant, session, key string, seq int64) {
 	p.told = append(p.told, fmt.Sprintf("%s %s %s@%d", by.Plugin, session, key, seq))
 }
 
+func (p *poisoned) all() []string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return append([]string(nil), p.told...)
+}
+
 func TestAPoisonousEventIsFoundAndTakesNothingFromTheOthers(t *testing.T) {
 	for name, fault := range map[string]*fakeplugin.Fault{
 		"crash": fakeplugin.Crash(fakeplugin.AtEvent).Key("n").Seq(6),
@@ -272,7 +278,7 @@ func TestAPoisonousEventIsFoundAndTakesNothingFromTheOthers(t *testing.T) {
 				if f.Fired() < 2 {
 					t.Errorf("the fault fired %d times", f.Fired())
 				}
-				same(t, "poisoned", found.told, "p s n@6")
+				same(t, "poisoned", found.all(), "p s n@6")
 				if d := p.Counts().Deaths; d > 3 {
 					t.Errorf("%d deaths for one event", d)
 				}
@@ -317,13 +323,13 @@ func TestDeathInOpenEnds(t *testing.T) {
 		if row.Fired() == 0 {
 			t.Error("nothing was opened from a row")
 		}
-		same(t, "poisoned", found.told)
+		same(t, "poisoned", found.all())
 		all := p.Add(fakeplugin.Crash(fakeplugin.AtOpen).Key("n"))
 		p.Crash()
 		time.Sleep(time.Second)
 		w.append("a")
 		b := w.values(1501, "n", "!faulted", "m", "1502")
-		if all.Fired() == 0 || len(found.told) != 1 || b.Unavailable["n"].Seq != -1 {
+		if all.Fired() == 0 || len(found.all()) != 1 || b.Unavailable["n"].Seq != -1 {
 			t.Errorf("fired %d, told %v, %+v", all.Fired(), found.told, b.Unavailable)
 		}
 	})
@@ -362,8 +368,7 @@ func TestAnInstanceThatLiesIsNotBelievedAndHarmsItsKeysAlone(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					w := given(t, Options{})
 					n, in := fakeplugin.Chain("n", "a"), fakeplugin.Chain("in", "a")
-					p := fakeplugin.New(n)
-					defer p.Close()
+					p := w.fake(n)
 					w.register("p", p.Definitions()...)
 					w.register("q", in)
 					w.r.o.ReadWait = time.Minute
@@ -482,8 +487,7 @@ func TestABusySessionCannotKeepAReplacementAwayForEver(t *testing.T) {
 		w.append(many(2000, "a")...)
 		w.values(1999, "n", "2000")
 		def := fakeplugin.Version(fakeplugin.Chain("n", "a"), 2)
-		p := fakeplugin.New(def)
-		defer p.Close()
+		p := w.fake(def)
 		// Each batch of the new one is answered only after another event was appended.
 		p.Add(fakeplugin.Reply(func(unit.Batch, *unit.Reply) { w.append("a") }).Times(500))
 		if err := w.r.Replace(g, p.Definition("n")); err != nil {
@@ -523,8 +527,7 @@ func TestDetachDropsTheCells(t *testing.T) {
 func TestALongBuildDoesNotDelayTheLiveCells(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := given(t, Options{BatchEvents: 10}, events(many(1000, "a")...)...)
-		p := fakeplugin.New(fakeplugin.Counter("live", "b"), fakeplugin.Counter("late", "a"))
-		defer p.Close()
+		p := w.fake(fakeplugin.Counter("live", "b"), fakeplugin.Counter("late", "a"))
 		w.register("p", p.Definition("live"))
 		w.append("b")
 		w.values(1000, "live", "1")

@@ -90,13 +90,25 @@ func (w *world) register(plugin string, defs ...unit.Definition) []*Registration
 	return gs
 }
 
+// fake makes a plugin that is closed after the registry.
+func (w *world) fake(defs ...unit.Definition) *fakeplugin.Plugin {
+	p := fakeplugin.New(defs...)
+	w.t.Cleanup(func() {
+		w.r.Close()
+		p.Close()
+	})
+	return p
+}
+
 // plugin registers the units of a plugin process that a supervisor looks after: after each death the next process serves.
 func (w *world) plugin(name string, defs ...unit.Definition) (*fakeplugin.Plugin, []*Registration) {
 	w.t.Helper()
-	p := fakeplugin.New(defs...)
-	w.t.Cleanup(p.Close)
+	p := w.fake(defs...)
 	gs := w.register(name, p.Definitions()...)
+	var mu sync.Mutex // a supervisor brings processes up one after the other
 	p.OnDeath(func(*fakeplugin.Process) {
+		mu.Lock()
+		defer mu.Unlock()
 		for _, g := range gs {
 			g.Suspend(Restarting, "it crashed")
 		}
