@@ -309,3 +309,27 @@ func TestSnapshotAtIsTheFoldWhateverTheLog(t *testing.T) {
 		}
 	})
 }
+
+func TestARetryForgetsWhatEndedAProcess(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{}, events("a", "a", "a")...)
+		p, _ := w.plugin("p", fakeplugin.Counter("n", "a"))
+		crash := p.Add(fakeplugin.Crash(fakeplugin.AtEvent).Seq(1))
+		for range 4 {
+			if _, err := w.s.SnapshotAt(t.Context(), 2); err != nil {
+				t.Fatal(err)
+			}
+			synctest.Wait()
+		}
+		if b, err := w.s.SnapshotAt(t.Context(), 2); err != nil || b.Unavailable["n"].Code != Faulted || b.Unavailable["n"].Seq != 1 || crash.Fired() != 2 {
+			t.Errorf("after %d deaths: %s (%v)", crash.Fired(), b.AppendJSON(nil), err)
+		}
+		p.Heal()
+		if _, err := w.s.Retry(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if b, err := w.s.SnapshotAt(t.Context(), 2); err != nil || string(b.Values["n"]) != "3" {
+			t.Errorf("after the retry: %s (%v)", b.AppendJSON(nil), err)
+		}
+	})
+}

@@ -5,7 +5,7 @@
 //
 //	Registry.mu   registrations, sets, the list of sessions, generation. Never held while a session's lock is taken.
 //	Session.mu    one session's head, cells, lanes, pin and builder. In-process folds of live cells run under it.
-//	binding.mu, process.mu, mailbox.mu   leaves: nothing is called while one is held.
+//	binding.mu, process.mu, mailbox.mu, poison.mu   leaves: nothing is called while one is held.
 //
 // Plans (what a set resolves to) are immutable and swapped whole, so a publish reads one without a lock. No lock is held across
 // a read of a log, a call of an instance, or a listener. Every goroutine belongs to the registry's wait group, and those

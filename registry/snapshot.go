@@ -90,6 +90,7 @@ func (s *Session) Retry(ctx context.Context, keys ...string) (Block, error) {
 	}
 	s.follow()
 	for _, k := range s.places(true, keys) {
+		s.r.poison.forget(poisonKey{session: s.id, incarnation: s.log.Incarnation(), b: s.plan.units[k]})
 		sl := &s.slots[k]
 		old := sl.cur
 		if old == nil || old.fault == nil {
