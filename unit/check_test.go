@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/foldhost/foldhost/unit"
@@ -14,7 +15,7 @@ func TestAValueIsWithinItsLimitLosslessAndTrueToItsSchema(t *testing.T) {
 	d := marks()
 	d.StateSchema = json.RawMessage(`{"type":"object","properties":{
 		"a":{"type":"array","items":{"anyOf":[{"type":"object","properties":{"s":{"enum":["x","y"]}},"required":["s"]},{"type":"null"}]}},
-		"n":{"type":"integer","maximum":9007199254740993},"t":{"pattern":"^b"}},"additionalProperties":false}`)
+		"n":{"type":"integer","maximum":9007199254740993},"t":{"pattern":"^b"},"m":{"additionalProperties":{"type":"string"}}},"additionalProperties":false}`)
 	u, err := unit.Compile(d)
 	if err != nil {
 		t.Fatal(err)
@@ -42,6 +43,7 @@ func TestAValueIsWithinItsLimitLosslessAndTrueToItsSchema(t *testing.T) {
 		{"an unknown key", `{"b":1}`, 0, "$", false},
 		{"deep inside, past another alternative", `{"a":[null,{"s":"x"},{"s":"z"}]}`, 0, "$.a[2].s", false},
 		{"a key that is missing", `{"a":[{}]}`, 0, "$.a[0]", false},
+		{"an odd key", `{"m":{"odd key":1}}`, 0, `$.m["odd key"]`, false},
 		{"a pattern", `{"t":"ab"}`, 0, "$.t", false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -107,6 +109,38 @@ func TestAHostOnlyUnitHasNoViewToCheck(t *testing.T) {
 	var wrong *unit.ValueError
 	if err := u.CheckView(json.RawMessage(`1`), 0); !errors.As(err, &wrong) || !u.HostOnly() {
 		t.Errorf("error is %v, want a *ValueError", err)
+	}
+}
+
+func TestValuesAreCheckedFromManyGoroutines(t *testing.T) {
+	u, err := unit.Compile(marks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for i := range 50 {
+				value := json.RawMessage(`{"marks":["a"]}`)
+				if i%2 == 1 {
+					value = json.RawMessage(`{"marks":[1]}`)
+				}
+				if err := u.CheckView(value, 0); (err == nil) != (i%2 == 0) {
+					t.Errorf("%s: %v", value, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+func BenchmarkCompile(b *testing.B) {
+	d := marks()
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := unit.Compile(d); err != nil {
+			b.Fatal(err)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -102,7 +103,7 @@ func placeOf(doc any, url string) (place string) {
 		switch v := v.(type) {
 		case map[string]any:
 			for key, member := range v {
-				at := path + "." + key
+				at := path + stepOf(key)
 				if text, ok := member.(string); ok && (key == "$ref" || key == "$dynamicRef" || key == "$schema") {
 					target, _, _ := strings.Cut(text, "#")
 					if target != "" && strings.HasSuffix(url, strings.TrimLeft(target, "./")) && (place == "" || at < place) {
@@ -188,26 +189,32 @@ func reasonOf(k jsonschema.ErrorKind, printer *message.Printer) string {
 
 // pathOf writes a location as "$.todos[2].status". Whether a step is an index or a key depends on the value.
 func pathOf(location []string, value any) string {
-	var b strings.Builder
-	b.WriteByte('$')
+	path := "$"
 	for _, step := range location {
 		switch v := value.(type) {
 		case []any:
-			fmt.Fprintf(&b, "[%s]", step)
-			var i int
-			if _, err := fmt.Sscanf(step, "%d", &i); err == nil && i >= 0 && i < len(v) {
+			path += "[" + step + "]"
+			if i, err := strconv.Atoi(step); err == nil && 0 <= i && i < len(v) {
 				value = v[i]
 			}
 		case map[string]any:
-			b.WriteByte('.')
-			b.WriteString(step)
+			path += stepOf(step)
 			value = v[step]
 		default:
-			b.WriteByte('.')
-			b.WriteString(step)
+			path += stepOf(step)
 		}
 	}
-	return shorten(b.String(), maxReason)
+	return shorten(path, maxReason)
+}
+
+// stepOf is .key, or ["odd key"] where the key is not a plain word: as event writes paths.
+func stepOf(key string) string {
+	for i, c := range key {
+		if c != '_' && c != '$' && !('a' <= c && c <= 'z') && !('A' <= c && c <= 'Z') && (i == 0 || c != '-' && !('0' <= c && c <= '9')) {
+			return "[" + string(event.AppendString(nil, key)) + "]"
+		}
+	}
+	return "." + key
 }
 
 // shorten cuts a text to at most n bytes at the start of a rune and says so.

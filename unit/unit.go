@@ -4,6 +4,10 @@
 // A unit is a pure fold over one session's log: a key, schemas, a state version, and init, apply and view. Where the fold
 // runs is one of two things. An Inline is called by the host in its own process. An Instance stands for a process (or
 // anything as slow and as mortal as one): it is sent batches and answers later, or never.
+//
+// The package owns the rules for definitions and for the values that folds give, and the containment of folds. It must never run a
+// schema that could reach outside itself or take longer than its value is worth, and never let a panic of a fold through.
+// Definitions and what Compile makes of them are immutable; Local says what guards its cells.
 package unit
 
 import (
@@ -38,7 +42,7 @@ type Definition struct {
 type State any
 
 // Inline is a fold in this process. Calls for one state are serial, calls for different states may be concurrent. A panic
-// is contained by the caller and counts as an error.
+// is contained by the caller (see Guard) and counts as an error.
 type Inline interface {
 	// Init is the state of the empty log.
 	Init() (State, error)
@@ -96,7 +100,8 @@ type Reply struct {
 	// anything: its view as of where it was opened, first in EveryChange mode, superseded by later ones in LastOnly mode.
 	Values []Value
 	States []StateAt
-	// Faults are cells that failed at an event; they stand before it and are driven no further until opened again.
+	// Faults are cells that failed at an event; they stand before it, are driven no further until opened again, and give neither
+	// values nor states until then.
 	Faults []Fault
 	// Unknown are cells that the instance does not know: they must be opened again.
 	Unknown []CellID
