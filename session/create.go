@@ -111,7 +111,7 @@ func (t *Set) commitCreation(ctx context.Context, creation eventlog.Creation, p 
 // install makes a core live that was just created, unless the id has a slot or a deletion came between.
 func (t *Set) install(c *core, deletions int64) bool {
 	t.mu.Lock()
-	if t.closed || t.deletions != deletions || t.slots[c.s.id] != nil {
+	if t.closed.Load() || t.deletions != deletions || t.slots[c.s.id] != nil {
 		t.mu.Unlock()
 		return false
 	}

@@ -30,7 +30,7 @@ func (t *Set) runJanitor() {
 func (t *Set) idleSlots() []*slot {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	if t.closed.Load() {
 		return nil
 	}
 	var idle []*slot

@@ -189,6 +189,11 @@ func TestEvictionWaitsForAppends(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		if !s.Live() {
+			t.Error("idle time counts from the end of a touch, not from its beginning")
+		}
 		set.Close()
 	})
 }

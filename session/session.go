@@ -119,10 +119,13 @@ func (s *Session) take(ctx context.Context) (*core, error) {
 			c.slot.release()
 			return nil, err
 		}
-		if !c.ended {
+		if !c.ended && !s.set.closed.Load() {
 			return c, nil
 		}
-		c.leave() // it went cold or was deleted while we queued: the next look tells
+		c.leave() // it went cold, was deleted or closed while we queued: the next look tells
+		if s.set.closed.Load() {
+			return nil, ErrClosed
+		}
 	}
 }
 

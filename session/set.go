@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/foldhost/foldhost/event"
@@ -63,9 +64,9 @@ type Set struct {
 	// running counts the set's goroutines and the calls that have no slot yet; added to only while mu is held and closed is false.
 	running sync.WaitGroup
 
-	// mu guards what follows; nothing is called while it is held.
+	// mu guards what follows; nothing is called while it is held. closed is set under mu, and read without it by those who have a turn.
 	mu     sync.Mutex
-	closed bool
+	closed atomic.Bool
 	slots  map[string]*slot
 	// deletions counts the beginnings and the ends of deletions, for creations that overlap with one.
 	deletions int64
@@ -93,7 +94,7 @@ func (t *Set) AddObserver(o Observer) (remove func()) { return t.observers.add(o
 // ErrClosed. The store is the caller's to close. Not to be called from a hook, an observer or a drive.
 func (t *Set) Close() error {
 	t.mu.Lock()
-	t.closed = true
+	t.closed.Store(true)
 	slots := make([]*slot, 0, len(t.slots))
 	for _, sl := range t.slots {
 		slots = append(slots, sl)
@@ -116,7 +117,7 @@ func (t *Set) Close() error {
 func (t *Set) begin() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if t.closed {
+	if t.closed.Load() {
 		return ErrClosed
 	}
 	t.running.Add(1)

@@ -86,7 +86,7 @@ func (t *Set) touch(ctx context.Context, id, incarnation string) (*core, error) 
 			return nil, err
 		}
 		t.mu.Lock()
-		if t.closed {
+		if t.closed.Load() {
 			t.mu.Unlock()
 			return nil, ErrClosed
 		}

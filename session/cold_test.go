@@ -1,0 +1,30 @@
+package session
+
+import (
+	"context"
+	"testing"
+
+	"github.com/foldhost/foldhost/eventlog/memory"
+)
+
+// Given a handle of a session that went cold, then it keeps nothing of what the session had in memory.
+func TestColdHandlesAreLight(t *testing.T) {
+	set := NewSet(memory.New(), Options{})
+	defer set.Close()
+	ctx := context.Background()
+	s, err := set.Create(ctx, New{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	sl := s.slot.Load()
+	if sl == nil || sl.core == nil {
+		t.Fatal("a new session is not live")
+	}
+	if err := s.Detach(ctx); err != nil {
+		t.Fatal(err)
+	}
+	<-sl.drained
+	if sl.core != nil {
+		t.Error("the handle keeps the core")
+	}
+}
