@@ -34,6 +34,8 @@ func TestClosers(t *testing.T) {
 		{"a call without its block", []step{turnStart(1), stepStart(1, 1), toolCall("c")}, []string{"step/end", "turn/end"}},
 		{"a call of an ended step", []step{turnStart(1), stepStart(1, 1), assistant("", "c"), stepEnd(1, 1)}, []string{"turn/end"}},
 		{"a call of an earlier turn", []step{turnStart(1), stepStart(1, 1), assistant("", "old"), turnEnd(1), turnStart(2), stepStart(2, 1), assistant("", "new")}, []string{"tool/result:TOOL_NOT_STARTED", "step/end", "turn/end"}},
+		{"one call asked for twice", []step{turnStart(1), stepStart(1, 1), assistant("a", "c"), assistant("b", "c")}, []string{"tool/result:TOOL_NOT_STARTED", "step/end", "turn/end"}},
+		{"a call asked for again after its result", []step{turnStart(1), stepStart(1, 1), assistant("a", "c"), toolCall("c"), toolResult("c", "ok"), assistant("b", "c")}, []string{"tool/result:TOOL_NOT_STARTED", "step/end", "turn/end"}},
 		{"brackets of plugins stay open", []step{turnStart(1), step{typ: "compaction/start", data: `{}`}}, []string{"turn/end"}},
 	}
 	for _, tt := range tests {

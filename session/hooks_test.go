@@ -166,3 +166,33 @@ func TestContextsOfHooksAndObservers(t *testing.T) {
 		t.Errorf("committed, and yet: %v", err)
 	}
 }
+
+// Given an observer that blocks, then appends of its session wait behind it, as long as their contexts live; readers and other sessions go on.
+func TestObserverThatBlocks(t *testing.T) {
+	set := newSet(t, memory.New(), quiet())
+	a, b := create(t, set, session.New{}), create(t, set, session.New{})
+	blocked, release := make(chan struct{}), make(chan struct{})
+	remove := set.AddObserver(func(_ context.Context, s *session.Session, _ []event.Event) {
+		if s.ID() == a.ID() {
+			close(blocked)
+			<-release
+		}
+	})
+	first := make(chan error)
+	go func() { _, err := appendStep(a, user("first")); first <- err }()
+	<-blocked
+	remove()
+	appendAll(t, b, note("other"))
+	wantEqual(t, "nodes", state(t, a).Nodes, []int64{0})
+	wantEqual(t, "messages", messageIDs(messages(t, a)), []string{"u-first"})
+	ctx, cancel := context.WithCancel(context.Background())
+	queued := make(chan error)
+	go func() { _, err := a.Append(ctx, "queued", 1, session.Intent{}); queued <- err }()
+	cancel()
+	wantIs(t, <-queued, context.Canceled)
+	close(release)
+	if err := <-first; err != nil {
+		t.Error(err)
+	}
+	wantEqual(t, "log", types(logOf(t, a)), []string{event.UserMessage})
+}
