@@ -6,9 +6,9 @@ import (
 	"github.com/foldhost/foldhost/event"
 )
 
-// PlanBatch plans drafts that are to be committed together, each on top of those before it, and appends the plans to plans. It changes nothing that
-// can be seen; apply the plans in order. The error is an *event.IndexError around what Plan says. The reader is asked for events
-// of the batch too, where one rewrites another.
+// PlanBatch plans drafts that are to be committed together, each on top of those before it, and appends the plans to plans.
+// It changes nothing that can be seen; apply the plans in order. The error is an *event.IndexError around what Plan says. The
+// reader is asked for events of the batch too, where one rewrites another.
 //
 // A batch of appends costs what its plans cost. With a replacement in it, the bounds of the blocks are copied (one in 256
 // nodes) and the blocks in reach of the replacement.
@@ -33,12 +33,13 @@ func (m *Manager) PlanBatch(drafts []event.Draft, plans []Plan) ([]Plan, error) 
 	return plans, nil
 }
 
-// overlay is a list that starts as l and whose changes l does not see, as long as own comes before each replacement. Appends write behind the end
-// of the last block, where l writes the same or something else before it looks.
+// overlay is a list that starts as l and whose changes l does not see, as long as own comes before each replacement. Appends,
+// and joins of blocks that are not its own, write only behind the end of a block of l, where l does not look before it has
+// written itself.
 func (l *nodeList) overlay() nodeList { return nodeList{blocks: slices.Clone(l.blocks), len: l.len} }
 
-// own gives arrays of their own to the blocks that a replacement of the range may write to: those of the range, and the one before, into which they may
-// be joined.
+// own gives arrays of their own to the blocks that a replacement of the range changes, and to the one before, into which they
+// may be joined.
 func (l *nodeList) own(from, to place) {
 	for i := max(from.block-1, 0); i <= to.block; i++ {
 		l.blocks[i].seqs = slices.Clone(l.blocks[i].seqs)
