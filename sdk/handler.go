@@ -19,7 +19,7 @@ type Handler[State any] struct {
 }
 
 // On is a handler that needs the payload alone: the data of the event, decoded. Fields that Payload does not know are ignored,
-// because events grow. Data that does not decode, or is null where Payload cannot be nil, is a *PayloadError: a fault of this
+// because events grow; names are matched as encoding/json does, which takes another case where no exact name is there. Data that does not decode, or is null where Payload cannot be nil, is a *PayloadError: a fault of this
 // session's cell at this event. A handler that has nothing to change returns the state as it was given.
 func On[State, Payload any](f func(State, Payload) State) Handler[State] {
 	return OnEvent(func(s State, p Payload, _ *Event) (State, error) { return f(s, p), nil })

@@ -17,9 +17,11 @@ import (
 // value that could take too many steps is refused before the validator sees it.
 const (
 	// A value may take stepsPerByte steps for each of its bytes, and stepsFree in any case. A step is about 1 µs, so the worst value
-	// of 1 MiB takes seconds; a plain list of numbers, two bytes each, may still be tried against eight alternatives.
+	// of 1 MiB takes seconds; a plain list of numbers, two bytes each, may still be tried against eight alternatives. The free
+	// ones, a tenth of a second, are for small values of recursive unions: a tree of five kinds of node, four of them with
+	// children, may be seven nodes deep. The validator looks into every alternative, so that is what it really costs.
 	stepsPerByte = 4
-	stepsFree    = 20_000
+	stepsFree    = 100_000
 	// maxEffortWork bounds the counting itself, in additions. Schemas that people write take a few thousand.
 	maxEffortWork = 2_000_000
 	// manyWays stands for every larger number.

@@ -41,6 +41,14 @@ func TestAValueThatWouldKeepTheValidatorBusyIsRefused(t *testing.T) {
 	binary := `{"properties":{"l":{"$ref":"#"},"r":{"$ref":"#"},"v":{"type":"integer"}},"additionalProperties":false}`
 	apart := `{"allOf":[{"properties":{"l":{"$ref":"#"}}},{"properties":{"r":{"$ref":"#"}}}]}`
 	leftmost := func(n int) string { return strings.Repeat(`{"l":`, n) + "{}" + strings.Repeat("}", n) }
+	union := `{"anyOf":[{"properties":{"kind":{"const":"text"}},"required":["kind"],"additionalProperties":false}`
+	for _, kind := range []string{"row", "column", "box", "list"} {
+		union += `,{"properties":{"kind":{"const":"` + kind + `"},"children":{"items":{"$ref":"#"}}},"required":["kind"],"additionalProperties":false}`
+	}
+	union += `]}`
+	node := func(n int) string {
+		return strings.Repeat(`{"kind":"box","children":[`, n) + `{"kind":"text"}` + strings.Repeat(`]}`, n)
+	}
 	for _, c := range []struct {
 		name, schema, value string
 		ok                  bool
@@ -52,6 +60,8 @@ func TestAValueThatWouldKeepTheValidatorBusyIsRefused(t *testing.T) {
 		{"one way down at each level, 900 deep", binary, leftmost(900), true},
 		{"one way down at each level, told apart by name, 300 deep", apart, leftmost(300), true},
 		{"alternatives for each of many elements", `{"items":{"anyOf":[{"type":"string"},{"type":"boolean"},{"type":"integer"}]}}`, "[" + strings.Repeat("1,", 100_000) + "1]", true},
+		{"a union of five kinds of node, six deep", union, node(6), true},
+		{"a union of five kinds of node, twelve deep", union, node(12), false},
 		{"a draft with items as a list", `{"$schema":"http://json-schema.org/draft-07/schema#","items":[{"$ref":"#"}],"additionalItems":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}`, nested(10), true},
 		{"two ways for the rest of the elements", `{"prefixItems":[{}],"items":{"allOf":[{"$ref":"#"},{"$ref":"#"}]}}`, strings.Repeat("[1,", 60) + strings.Repeat("]", 60), false},
 	} {
