@@ -3,13 +3,14 @@
 // A unit is a pure fold over one session's log. Its author names the event types that change the state, with a function
 // for each, and a function that turns the state into the value that clients see:
 //
-//	var Counter = sdk.ProjectionDefinition[State, int]{
-//		Key:          "counter",
+//	var Goal = sdk.ProjectionDefinition[State, string]{
+//		Key:          "goal",
 //		StateVersion: 1,
 //		On: sdk.Handlers[State]{
-//			"counter/add": sdk.On(func(s State, p Add) State { s.N += p.By; return s }),
+//			"goal/set":  sdk.On(func(s State, p Set) State { s.Goal = p.Goal; return s }),
+//			"goal/done": sdk.On(func(s State, p Done) State { s.Done++; return s }),
 //		},
-//		View: func(s State) int { return s.N },
+//		View: func(s State) string { return s.Goal },
 //	}
 //
 // Everything else is done here: payloads are decoded, schemas are made of the Go types, states are compared.

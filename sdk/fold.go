@@ -3,6 +3,7 @@ package sdk
 import (
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
@@ -10,6 +11,8 @@ import (
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/unit"
 )
+
+var errNoState = errors.New("the state is not one of this unit")
 
 // fold is the unit.Inline of a projection. It is immutable.
 type fold[State, View any] struct {

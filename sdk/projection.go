@@ -2,7 +2,6 @@ package sdk
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -138,5 +137,3 @@ func tryInit(c *unit.Compiled) error {
 	}
 	return c.CheckView(view, 0)
 }
-
-var errNoState = errors.New("the state is not one of this unit")
