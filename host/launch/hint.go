@@ -1,0 +1,61 @@
+package launch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+)
+
+// facts are what a failed start leaves behind. hint makes one sentence of them, or none: it never guesses.
+type facts struct {
+	phase  Phase
+	err    error
+	format Format
+	// missing is the interpreter or loader that the file needs and that is not there.
+	missing string
+	exit    *Exit
+	// silent says that nothing came on stdout at all.
+	silent bool
+}
+
+func hint(f facts) string {
+	var file *FileError
+	var hs *HandshakeError
+	var dir *SocketDirError
+	switch {
+	case errors.As(f.err, &file):
+		return file.Remedy
+	case errors.As(f.err, &dir):
+		return dir.Remedy
+	case f.phase == PhaseExec:
+		return execHint(f)
+	case f.exit != nil && f.exit.Signal == "SIGKILL":
+		return "look for out-of-memory kills in the kernel's log, or who else ended it"
+	case f.exit != nil && f.exit.Code == 0 && f.silent:
+		return "the program ended in good order without a handshake: it is no plugin, or its main does not serve one"
+	case f.exit != nil:
+		return ""
+	case errors.Is(f.err, context.DeadlineExceeded) && f.phase == PhaseHandshake && f.silent:
+		return "the process runs and has written no handshake; if it only needs longer, raise timeouts.start"
+	case errors.As(f.err, &hs):
+		return hs.Remedy
+	}
+	return ""
+}
+
+func execHint(f facts) string {
+	switch {
+	case errors.Is(f.err, syscall.ENOEXEC) && f.format.Kind == "":
+		return "the file is neither a program nor a script with #! on its first line"
+	case errors.Is(f.err, syscall.ENOENT) && f.missing != "":
+		return fmt.Sprintf("the file needs %s, which does not exist here", f.missing)
+	case !f.format.Native():
+		return fmt.Sprintf("the file is for %v and this machine is %s: build it for this machine", f.format, platform())
+	case errors.Is(f.err, syscall.ETXTBSY):
+		return "somebody has the file open for writing: wait until it is complete, and put new versions in place by renaming"
+	case errors.Is(f.err, syscall.E2BIG):
+		return "the arguments and the environment are too long together"
+	}
+	return ""
+}
