@@ -1911,6 +1911,61 @@ func (x *NewEvent) GetIgnorable() bool {
 	return false
 }
 
+// What go-plugin's call /plugin.GRPCStdio/StreamStdio streams: a Go plugin's os.Stdout and os.Stderr after it began to serve.
+// A plugin need not have that call.
+type GoPluginStdio struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// 1 is stdout, 2 is stderr.
+	Channel       int32  `protobuf:"varint,1,opt,name=channel,proto3" json:"channel,omitempty"`
+	Data          []byte `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *GoPluginStdio) Reset() {
+	*x = GoPluginStdio{}
+	mi := &file_foldhost_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *GoPluginStdio) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*GoPluginStdio) ProtoMessage() {}
+
+func (x *GoPluginStdio) ProtoReflect() protoreflect.Message {
+	mi := &file_foldhost_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use GoPluginStdio.ProtoReflect.Descriptor instead.
+func (*GoPluginStdio) Descriptor() ([]byte, []int) {
+	return file_foldhost_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *GoPluginStdio) GetChannel() int32 {
+	if x != nil {
+		return x.Channel
+	}
+	return 0
+}
+
+func (x *GoPluginStdio) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
 type DrainRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1919,7 +1974,7 @@ type DrainRequest struct {
 
 func (x *DrainRequest) Reset() {
 	*x = DrainRequest{}
-	mi := &file_foldhost_proto_msgTypes[26]
+	mi := &file_foldhost_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1931,7 +1986,7 @@ func (x *DrainRequest) String() string {
 func (*DrainRequest) ProtoMessage() {}
 
 func (x *DrainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_foldhost_proto_msgTypes[26]
+	mi := &file_foldhost_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1944,7 +1999,7 @@ func (x *DrainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainRequest.ProtoReflect.Descriptor instead.
 func (*DrainRequest) Descriptor() ([]byte, []int) {
-	return file_foldhost_proto_rawDescGZIP(), []int{26}
+	return file_foldhost_proto_rawDescGZIP(), []int{27}
 }
 
 type DrainResponse struct {
@@ -1955,7 +2010,7 @@ type DrainResponse struct {
 
 func (x *DrainResponse) Reset() {
 	*x = DrainResponse{}
-	mi := &file_foldhost_proto_msgTypes[27]
+	mi := &file_foldhost_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1967,7 +2022,7 @@ func (x *DrainResponse) String() string {
 func (*DrainResponse) ProtoMessage() {}
 
 func (x *DrainResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_foldhost_proto_msgTypes[27]
+	mi := &file_foldhost_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1980,7 +2035,7 @@ func (x *DrainResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DrainResponse.ProtoReflect.Descriptor instead.
 func (*DrainResponse) Descriptor() ([]byte, []int) {
-	return file_foldhost_proto_rawDescGZIP(), []int{27}
+	return file_foldhost_proto_rawDescGZIP(), []int{28}
 }
 
 var File_foldhost_proto protoreflect.FileDescriptor
@@ -2118,7 +2173,10 @@ const file_foldhost_proto_rawDesc = "" +
 	"\bNewEvent\x12\x12\n" +
 	"\x04type\x18\x01 \x01(\tR\x04type\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x1c\n" +
-	"\tignorable\x18\x03 \x01(\bR\tignorable\"\x0e\n" +
+	"\tignorable\x18\x03 \x01(\bR\tignorable\"=\n" +
+	"\rGoPluginStdio\x12\x18\n" +
+	"\achannel\x18\x01 \x01(\x05R\achannel\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\"\x0e\n" +
 	"\fDrainRequest\"\x0f\n" +
 	"\rDrainResponse*(\n" +
 	"\x05Retry\x12\x0e\n" +
@@ -2149,7 +2207,7 @@ func file_foldhost_proto_rawDescGZIP() []byte {
 }
 
 var file_foldhost_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_foldhost_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_foldhost_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_foldhost_proto_goTypes = []any{
 	(Retry)(0),                   // 0: foldhost.plugin.v1.Retry
 	(Mode)(0),                    // 1: foldhost.plugin.v1.Mode
@@ -2180,8 +2238,9 @@ var file_foldhost_proto_goTypes = []any{
 	(*ToolSuccess)(nil),          // 26: foldhost.plugin.v1.ToolSuccess
 	(*ToolFailure)(nil),          // 27: foldhost.plugin.v1.ToolFailure
 	(*NewEvent)(nil),             // 28: foldhost.plugin.v1.NewEvent
-	(*DrainRequest)(nil),         // 29: foldhost.plugin.v1.DrainRequest
-	(*DrainResponse)(nil),        // 30: foldhost.plugin.v1.DrainResponse
+	(*GoPluginStdio)(nil),        // 29: foldhost.plugin.v1.GoPluginStdio
+	(*DrainRequest)(nil),         // 30: foldhost.plugin.v1.DrainRequest
+	(*DrainResponse)(nil),        // 31: foldhost.plugin.v1.DrainResponse
 }
 var file_foldhost_proto_depIdxs = []int32{
 	5,  // 0: foldhost.plugin.v1.DescribeResponse.owned_events:type_name -> foldhost.plugin.v1.OwnedEvent
@@ -2208,13 +2267,13 @@ var file_foldhost_proto_depIdxs = []int32{
 	9,  // 21: foldhost.plugin.v1.Plugin.Registrations:input_type -> foldhost.plugin.v1.RegistrationsRequest
 	14, // 22: foldhost.plugin.v1.Plugin.Fold:input_type -> foldhost.plugin.v1.FoldBatch
 	23, // 23: foldhost.plugin.v1.Plugin.CallTool:input_type -> foldhost.plugin.v1.CallToolRequest
-	29, // 24: foldhost.plugin.v1.Plugin.Drain:input_type -> foldhost.plugin.v1.DrainRequest
+	30, // 24: foldhost.plugin.v1.Plugin.Drain:input_type -> foldhost.plugin.v1.DrainRequest
 	4,  // 25: foldhost.plugin.v1.Plugin.Describe:output_type -> foldhost.plugin.v1.DescribeResponse
 	7,  // 26: foldhost.plugin.v1.Plugin.Configure:output_type -> foldhost.plugin.v1.ConfigureResponse
 	10, // 27: foldhost.plugin.v1.Plugin.Registrations:output_type -> foldhost.plugin.v1.RegistrationSet
 	19, // 28: foldhost.plugin.v1.Plugin.Fold:output_type -> foldhost.plugin.v1.FoldReply
 	25, // 29: foldhost.plugin.v1.Plugin.CallTool:output_type -> foldhost.plugin.v1.CallToolResponse
-	30, // 30: foldhost.plugin.v1.Plugin.Drain:output_type -> foldhost.plugin.v1.DrainResponse
+	31, // 30: foldhost.plugin.v1.Plugin.Drain:output_type -> foldhost.plugin.v1.DrainResponse
 	25, // [25:31] is the sub-list for method output_type
 	19, // [19:25] is the sub-list for method input_type
 	19, // [19:19] is the sub-list for extension type_name
@@ -2237,7 +2296,7 @@ func file_foldhost_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_foldhost_proto_rawDesc), len(file_foldhost_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

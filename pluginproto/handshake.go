@@ -41,6 +41,10 @@ const (
 // ShutdownMethod is go-plugin's call that asks a plugin to exit. Request and response are empty messages.
 const ShutdownMethod = "/plugin.GRPCController/Shutdown"
 
+// StdioMethod is go-plugin's call that streams GoPluginStdio; the request is empty. A Go plugin that prints blocks when nobody
+// reads it.
+const StdioMethod = "/plugin.GRPCStdio/StreamStdio"
+
 // Handshake is what both sides give to go-plugin.
 func Handshake() plugin.HandshakeConfig {
 	return plugin.HandshakeConfig{MagicCookieKey: CookieKey, MagicCookieValue: CookieValue}
