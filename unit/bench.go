@@ -9,10 +9,17 @@ import (
 	"github.com/foldhost/foldhost/event"
 )
 
-// bench holds the cells of an instance and carries out batches on them. One goroutine at a time may use it.
-type bench struct {
-	units map[string]*Compiled
+// Bench holds the cells of an instance and carries out batches on them. It is what Local and a plugin process have in common: the
+// one place where batches are turned into calls of a fold. One goroutine at a time may use it.
+type Bench struct {
+	find  func(key string) *Compiled
 	cells map[CellID]*cell
+}
+
+// NewBench returns a bench without cells. find gives the unit of a key, with an Inline, or nil where the key is not served; it is
+// asked once for each cell that is opened.
+func NewBench(find func(key string) *Compiled) *Bench {
+	return &Bench{find: find, cells: map[CellID]*cell{}}
 }
 
 // cell is one unit's state for one session.
@@ -35,9 +42,9 @@ type cell struct {
 	last     int64
 }
 
-// carryOut does the parts of a batch in the order of its fields. goOn is asked before every step that may take long; its error
+// CarryOut does the parts of a batch in the order of its fields. goOn is asked before every step that may take long; its error
 // ends the batch, and the cells that the batch names must then be abandoned.
-func (b *bench) carryOut(batch *Batch, goOn func() error) (r Reply, err error) {
+func (b *Bench) CarryOut(batch *Batch, goOn func() error) (r Reply, err error) {
 	for _, id := range batch.Drop {
 		delete(b.cells, id)
 	}
@@ -75,8 +82,8 @@ func (b *bench) carryOut(batch *Batch, goOn func() error) (r Reply, err error) {
 	return r, nil
 }
 
-// abandon drops the cells that a batch names: where they stand is not what the caller thinks.
-func (b *bench) abandon(batch *Batch) {
+// Abandon drops the cells that a batch names: where they stand is not what the caller thinks.
+func (b *Bench) Abandon(batch *Batch) {
 	for _, id := range batch.Drop {
 		delete(b.cells, id)
 	}
@@ -89,7 +96,7 @@ func (b *bench) abandon(batch *Batch) {
 }
 
 // known looks cells up, lists those that are not there as unknown, and leaves out the faulted.
-func (b *bench) known(ids []CellID, r *Reply) []*cell {
+func (b *Bench) known(ids []CellID, r *Reply) []*cell {
 	cells := make([]*cell, 0, len(ids))
 	for _, id := range ids {
 		switch c := b.cells[id]; {
@@ -105,7 +112,7 @@ func (b *bench) known(ids []CellID, r *Reply) []*cell {
 }
 
 // sendOpened sends the values that cells opened in this batch still owe.
-func (b *bench) sendOpened(batch *Batch, r *Reply) {
+func (b *Bench) sendOpened(batch *Batch, r *Reply) {
 	for _, o := range batch.Open {
 		if c := b.cells[o.Cell]; c != nil && c.opened {
 			c.send(c.openedAt, r)
@@ -115,10 +122,10 @@ func (b *bench) sendOpened(batch *Batch, r *Reply) {
 
 // open makes a cell. Where its state or its view cannot be had it is there, faulted, so that batches in flight behind this one
 // do not find it unknown.
-func (b *bench) open(o Open, r *Reply) {
+func (b *Bench) open(o Open, r *Reply) {
 	c := &cell{id: o.Cell, seq: o.Seq}
 	b.cells[o.Cell] = c
-	c.unit = b.units[o.Key]
+	c.unit = b.find(o.Key)
 	if c.unit == nil {
 		c.fault(o.Seq, fmt.Errorf("no unit %q is served here", o.Key), r)
 		return

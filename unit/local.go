@@ -13,7 +13,7 @@ import (
 //
 // mu guards the queue. The cells belong to the goroutine alone.
 type Local struct {
-	bench bench
+	bench *Bench
 	// closing ends what the goroutine does, between two events.
 	closing context.Context
 	close   context.CancelFunc
@@ -42,7 +42,7 @@ func NewLocal(defs ...Definition) (*Local, error) {
 		units[c.Key] = c
 	}
 	l := &Local{
-		bench:   bench{units: units, cells: map[CellID]*cell{}},
+		bench:   NewBench(func(key string) *Compiled { return units[key] }),
 		stopped: make(chan struct{}),
 		wake:    make(chan struct{}, 1),
 	}
@@ -106,7 +106,7 @@ func (l *Local) run() {
 
 // carryOut answers one batch. Where somebody else has answered it meanwhile, or it was cut short, it counts as not carried out.
 func (l *Local) carryOut(j *job) {
-	reply, err := l.bench.carryOut(&j.batch, func() error {
+	reply, err := l.bench.CarryOut(&j.batch, func() error {
 		if l.closing.Err() != nil {
 			return errClosed()
 		}
@@ -119,7 +119,7 @@ func (l *Local) carryOut(j *job) {
 		reply = Reply{Err: err}
 	}
 	if !j.finish(reply) || err != nil {
-		l.bench.abandon(&j.batch)
+		l.bench.Abandon(&j.batch)
 	}
 }
 
