@@ -76,15 +76,16 @@ var starts = map[string]func(){
 		})
 	},
 	"kill-9":           func() { signalSelf("KILL"); select {} },
-	"segv":             func() { signalSelf("SEGV"); select {} },
+	"term":             func() { signalSelf("TERM"); select {} },
 	"accept-and-close": func() { listen(func(c net.Conn) { c.Close() }) },
 	"accept-and-hang":  func() { listen(func(net.Conn) {}) },
 	"accept-and-exit":  func() { listen(func(net.Conn) { fmt.Fprintln(os.Stderr, "last words"); os.Exit(6) }) },
 	"accept-and-talk": func() {
 		listen(func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n"); io.Copy(io.Discard, c) })
 	},
-	"not-serving": func() { bare(grpc_health_v1.HealthCheckResponse_NOT_SERVING) },
-	"bare":        func() { bare(grpc_health_v1.HealthCheckResponse_SERVING) },
+	"not-serving":   func() { bare(grpc_health_v1.HealthCheckResponse_NOT_SERVING) },
+	"bare-and-stay": func() { bare(grpc_health_v1.HealthCheckResponse_SERVING) },
+	"bare":          func() { bare(grpc_health_v1.HealthCheckResponse_SERVING) },
 }
 
 // announce prints the handshake of a socket in the directory that the host made.
@@ -117,6 +118,9 @@ func bare(status grpc_health_v1.HealthCheckResponse_ServingStatus) {
 	grpc_health_v1.RegisterHealthServer(srv, h)
 	pluginproto.RegisterPluginServer(srv, &server{stop: srv.Stop})
 	srv.Serve(announce())
+	if os.Getenv("BADPLUGIN") == "bare-and-stay" {
+		select {}
+	}
 	os.Exit(0)
 }
 
@@ -190,6 +194,9 @@ func (s *server) CallTool(ctx context.Context, req *pluginproto.CallToolRequest)
 		select {}
 	case "signal":
 		signalSelf(arg)
+		if arg != "STOP" {
+			select {} // until it arrives
+		}
 	case "ignore-term":
 		ignoreTerm()
 	case "stop-serving": // and live on

@@ -7,12 +7,9 @@ import (
 	"syscall"
 )
 
-var signals = map[string]syscall.Signal{"KILL": syscall.SIGKILL, "SEGV": syscall.SIGSEGV, "STOP": syscall.SIGSTOP, "TERM": syscall.SIGTERM}
+var signals = map[string]syscall.Signal{"KILL": syscall.SIGKILL, "STOP": syscall.SIGSTOP, "TERM": syscall.SIGTERM}
 
 func signalSelf(name string) {
-	if name == "SEGV" {
-		signal.Reset(syscall.SIGSEGV)
-	}
 	syscall.Kill(syscall.Getpid(), signals[name])
 }
 
