@@ -418,8 +418,10 @@ func TestCloseOfAnIdleInstance(t *testing.T) {
 	}
 	l.Close()
 	l.Close()
-	if got := text(do(t, l, unit.Batch{Open: []unit.Open{{Cell: 1}}})); got != "*unit.GoneError" {
-		t.Errorf("got %s", got)
+	got := make(chan unit.Reply) // done within Submit would hang here
+	l.Submit(context.Background(), unit.Batch{Open: []unit.Open{{Cell: 1}}}, func(r unit.Reply) { got <- r })
+	if r := <-got; text(r) != "*unit.GoneError" {
+		t.Errorf("got %s", text(r))
 	}
 }
 
