@@ -1,0 +1,97 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// maxBytes bounds a file: 4 MiB. A true one has a few KiB, and the parser holds it many times over.
+const maxBytes = 4 << 20
+
+// Load reads the file that is named, or foldhost.yaml in the current directory if name is empty and there is one. Without
+// any it gives the zero File. Errors: *ReadError, *Error.
+func Load(name string) (*File, error) {
+	named := name != ""
+	if !named {
+		name = DefaultName
+	}
+	path, err := filepath.Abs(name)
+	if err != nil {
+		return nil, &ReadError{File: name, Err: err}
+	}
+	text, err := read(path)
+	if !named && errors.Is(err, fs.ErrNotExist) {
+		return &File{}, nil
+	}
+	if err != nil {
+		return nil, &ReadError{File: path, Err: err}
+	}
+	return Parse(path, text)
+}
+
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
+	if err == nil && len(text) > maxBytes {
+		err = fmt.Errorf("%s is larger than %d bytes", path, maxBytes)
+	}
+	return text, err
+}
+
+// Parse reads a configuration. path names it in errors, and relative paths in it count from path's directory. The error is an *Error.
+func Parse(path string, text []byte) (file *File, err error) {
+	r := &reader{dir: filepath.Dir(path)}
+	// The parser is a port of a C library and has been seen to panic on rubbish.
+	defer func() {
+		if v := recover(); v != nil {
+			file, err = nil, &Error{File: path, Problems: []Problem{{Reason: fmt.Sprintf("the parser gave up: %v", v)}}}
+		}
+	}()
+	f := &File{Path: path, Plugins: map[string]Plugin{}, Presets: map[string]Preset{}}
+	d := yaml.NewDecoder(bytes.NewReader(text))
+	var doc, more yaml.Node
+	switch err := d.Decode(&doc); {
+	case errors.Is(err, io.EOF):
+		return f, nil
+	case err != nil:
+		return nil, &Error{File: path, Problems: []Problem{syntax(err)}}
+	}
+	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
+		if err != nil {
+			return nil, &Error{File: path, Problems: []Problem{syntax(err)}}
+		}
+		r.fail(&more, "", "holds a second document; one file is one configuration")
+	}
+	if len(doc.Content) == 1 {
+		r.file(doc.Content[0], f)
+	}
+	if len(r.problems) > 0 {
+		return nil, &Error{File: path, Problems: r.problems}
+	}
+	return f, nil
+}
+
+// syntax makes a problem of what the parser says, which has a line at best.
+func syntax(err error) Problem {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	p := Problem{Reason: text}
+	var line int
+	if n, _ := fmt.Sscanf(text, "line %d:", &line); n == 1 {
+		_, rest, _ := strings.Cut(text, ": ")
+		p.Line, p.Column, p.Reason = line, 1, rest
+	}
+	p.Reason = "is not YAML: " + p.Reason
+	return p
+}
