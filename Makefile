@@ -5,7 +5,7 @@ LINT      := -modfile=tools/lint.mod
 FUZZTIME  ?= 10s
 BENCHTIME ?= 300ms
 
-.PHONY: all build demo test race lint bench fuzz cross tidy clean
+.PHONY: all build demo test race lint bench fuzz cross tidy generate clean
 all: build
 
 build: ## bin/foldhost
@@ -38,6 +38,9 @@ cross: ## it compiles, tests included, where it is not run
 
 tidy: ## go.mod and go.sum say what the code imports
 	$(GO) mod tidy -diff
+
+generate: ## code made from other files; needs protoc, which nothing else does
+	$(GO) generate ./...
 
 clean:
 	rm -rf bin

@@ -47,7 +47,7 @@ type OutputError struct {
 
 func (e *OutputError) Error() string {
 	if errors.Is(e.Err, fs.ErrExist) {
-		return fmt.Sprintf("%s exists already: take another name, or allow it to be overwritten", e.Path)
+		return fmt.Sprintf("%s exists already: take another name, or have it replaced", e.Path)
 	}
 	return fmt.Sprintf("output: %v", e.Err)
 }
@@ -61,7 +61,9 @@ func Convert(ctx context.Context, o ConvertOptions) (Conversion, error) {
 	var done Conversion
 	if !o.Replace && o.Out != "-" {
 		// Looked at early, so that nobody waits for a long log to hear it; what decides is the look at the end.
-		if _, err := os.Lstat(o.Out); err == nil {
+		if info, err := os.Lstat(o.Out); err == nil && info.IsDir() {
+			return done, &OutputError{Path: o.Out, Err: fmt.Errorf("%s is a directory", o.Out)}
+		} else if err == nil {
 			return done, &OutputError{Path: o.Out, Err: fs.ErrExist}
 		}
 	}

@@ -221,6 +221,9 @@ func (r *replay) values() error {
 	for key, u := range block.Unavailable {
 		r.unavailable(key, u)
 	}
+	for key := range r.result.Unavailable {
+		delete(r.result.Values, key) // A key that failed on the way is not served, whatever the snapshot got to.
+	}
 	return nil
 }
 

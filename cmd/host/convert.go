@@ -91,7 +91,7 @@ func (c *converter) run(ctx context.Context, in, out string) error {
 		fmt.Fprintf(c.stderr, "foldhost: %s: warning: %s\n", in, w)
 	}
 	if err != nil {
-		return named(in, err)
+		return named(in, c.strict, err)
 	}
 	_, err = fmt.Fprintf(report, "%s %d events to %s in %d lines\n", c.verb, done.Events, out, done.Lines)
 	return err

@@ -4,7 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/host"
 )
 
 // Exit codes. 130 is what shells know an interrupted program by.
@@ -52,13 +56,33 @@ func describe(err error) string {
 	return err.Error()
 }
 
-// named is an error that names the file, unless it does so already.
-func named(file string, err error) error {
+// named is an error that names the file, unless it does so already, and the way out where there is one. strict says how the file was read.
+func named(file string, strict bool, err error) error {
 	if file == "-" {
 		file = "standard input"
 	}
-	if strings.Contains(err.Error(), file) {
-		return err
+	var output *host.OutputError
+	if !errors.As(err, &output) && !strings.Contains(err.Error(), file) {
+		err = fmt.Errorf("%s: %w", file, err)
 	}
-	return fmt.Errorf("%s: %w", file, err)
+	if way := wayOut(strict, err); way != "" {
+		err = fmt.Errorf("%w\n%s", err, way)
+	}
+	return err
+}
+
+// wayOut is what to try, in terms of this program.
+func wayOut(strict bool, err error) string {
+	var rule *event.Error
+	switch {
+	case errors.Is(err, fs.ErrExist):
+		return "--force overwrites it"
+	case !strict || !errors.As(err, &rule):
+		return ""
+	}
+	switch rule.Code {
+	case event.EnvelopeInvalid, event.SeqNotContiguous, event.DataNotLossless:
+		return "if its writer died there, foldhost import without --strict keeps what stands before"
+	}
+	return ""
 }

@@ -155,7 +155,7 @@ func (r *replayer) one(ctx context.Context, name string, out, notes io.Writer) e
 		}
 	} else {
 		if err != nil {
-			fmt.Fprintf(notes, "foldhost: %v\n", named(name, err))
+			fmt.Fprintf(notes, "foldhost: %v\n", named(name, true, err))
 			return errors.Join(err, people.Flush())
 		}
 		if err := people.End(res); err != nil {

@@ -103,6 +103,25 @@ func TestSeveralLogsComeOneALineInOrder(t *testing.T) {
 	}
 }
 
+func TestAUnitThatFailsIsNamedAndTheRestComesAllTheSame(t *testing.T) {
+	path := write(t, "log.jsonl", header+
+		`{"type":"session/title","seq":0,"time":1,"data":{"title":"sound"}}`+"\n"+
+		`{"type":"todo/write","seq":1,"time":1,"data":{"todos":"not a list"}}`+"\n"+
+		note(2, "after"))
+	r := foldhost(t, "", "replay", "--json", path).want(t, 1)
+	o := r.object(t)
+	if !o.Accepted || o.Unavailable["todos"].Code != "faulted" || o.Values["todos"] != nil || len(o.Unavailable) != 1 {
+		t.Errorf("todos: %+v, %s", o.Unavailable, o.Values["todos"])
+	}
+	sameJSON(t, "title", o.Values["title"], "sound")
+	same(t, "asOfSeq", o.AsOfSeq, 2)
+	if out := foldhost(t, "", "replay", path).want(t, 1).stdout; !strings.Contains(out, "todos") || !strings.Contains(out, "faulted") {
+		t.Errorf("a person is not told: %s", out)
+	}
+	// Before the event that it failed on, it is well.
+	foldhost(t, "", "replay", "--at", "0", path).want(t, 0)
+}
+
 func TestAtReplaysAPrefix(t *testing.T) {
 	log := sample("dry-run.jsonl")
 	whole := foldhost(t, "", "replay", "--json", log).want(t, 0).object(t)
