@@ -113,7 +113,12 @@ func (Nullable) JSONSchemaExtend(s *jsonschema.Schema) {
 	*s = jsonschema.Schema{AnyOf: []*jsonschema.Schema{&c, {Type: "null"}}}
 }
 
-// accepts holds values against the schema of a type.
+type nullableParts struct {
+	P []*int `json:"p" jsonschema:"nullable"`
+	N uint   `json:"n" jsonschema:"nullable"`
+}
+
+// compile makes the schema of a type ready to hold values against.
 func compile(t *testing.T, typ reflect.Type) *unit.Compiled {
 	t.Helper()
 	raw, err := schema.Of(typ)
@@ -247,6 +252,8 @@ func TestTheSchemaAgreesWithEncodingJSON(t *testing.T) {
 		{"required as nullable", struct {
 			S string `jsonschema:"required,nullable,title=T"`
 		}{}, nil, []string{`{}`, `{"S":1}`}},
+		{"nullable by tag, with parts that may be null or are unsigned", nullableParts{}, []any{nullableParts{P: []*int{nil}}},
+			[]string{`{"p":["x"],"n":0}`, `{"p":[],"n":-1}`}},
 		{"one of two fields", struct {
 			A int `json:"a,omitempty" jsonschema:"oneof_required=a"`
 			B int `json:"b,omitempty" jsonschema:"oneof_required=b"`
