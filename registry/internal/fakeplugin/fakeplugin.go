@@ -27,6 +27,7 @@ type Plugin struct {
 	counts  Counts
 	record  []Message
 	onDeath func(*Process)
+	closed  bool
 
 	wg sync.WaitGroup
 }
@@ -74,7 +75,8 @@ func (p *Plugin) Process() *Process {
 	return p.now
 }
 
-// Start starts the next process, which knows no cell. The one before it is left alone: crash it first, or have two.
+// Start starts the next process, which knows no cell. The one before it is left alone: crash it first, or have two. After Close
+// it is born dead.
 func (p *Plugin) Start() *Process {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -86,6 +88,11 @@ func (p *Plugin) Start() *Process {
 	}
 	pr.ready = sync.NewCond(&pr.mu)
 	p.now = pr
+	if p.closed {
+		pr.gone = &unit.GoneError{Reason: "closed"}
+		close(pr.dead)
+		return pr
+	}
 	p.all = append(p.all, pr)
 	p.wg.Go(pr.run)
 	return pr
@@ -105,7 +112,7 @@ func (p *Plugin) OnDeath(f func(*Process)) {
 // Close ends every process and waits for all goroutines of the plugin.
 func (p *Plugin) Close() {
 	p.mu.Lock()
-	p.onDeath = nil
+	p.onDeath, p.closed = nil, true
 	all := p.all
 	p.mu.Unlock()
 	for _, pr := range all {
