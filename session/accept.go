@@ -38,7 +38,7 @@ func checkEnvelope(e *event.Event) error {
 	if err := event.CheckType(e.Type); err != nil {
 		return err
 	}
-	if e.Time != unstamped && (e.Time > event.MaxInteger || e.Time < -event.MaxInteger) {
+	if e.Time > event.MaxInteger || e.Time < -event.MaxInteger {
 		return &event.Error{Code: event.EnvelopeInvalid, Rule: "time-range", Path: "$.time",
 			Reason: fmt.Sprintf("time %d is larger than 2^53−1 in size", e.Time)}
 	}

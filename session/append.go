@@ -20,10 +20,11 @@ func (s *Session) Append(ctx context.Context, typ string, data any, in Intent) (
 	}
 	var draft [1]event.Draft
 	d := &draft[0]
-	d.Type, d.Data, d.Time = typ, raw, unstamped
+	d.Type, d.Data = typ, raw
 	if err := admit(d, in); err != nil {
 		return event.Event{}, err
 	}
+	d.Time = unstamped
 	c, err := s.take(ctx)
 	if err != nil {
 		return event.Event{}, err
@@ -52,7 +53,7 @@ type Batch struct {
 	Key, Digest string
 }
 
-// AppendBatch appends the items and says where they went. Errors are as for Append, with refusals of an item as *event.IndexError, and
+// AppendBatch appends the items and says where they went. The events are shared with those who observe: do not write to them. Errors are as for Append, with refusals of an item as *event.IndexError, and
 // *eventlog.SeqConflictError when ExpectedSeq is not the next seq, *eventlog.KeyReusedError, *eventlog.InvalidError for an empty batch.
 func (s *Session) AppendBatch(ctx context.Context, b Batch) (eventlog.Commit, []event.Event, error) {
 	if len(b.Items) == 0 {
@@ -78,14 +79,15 @@ func (it *Item) draft(d *event.Draft) error {
 	if err != nil {
 		return err
 	}
-	d.Type, d.Data, d.Time, d.Ignorable = it.Type, raw, unstamped, it.Ignorable
+	d.Type, d.Data, d.Ignorable = it.Type, raw, it.Ignorable
 	if it.Time != nil {
-		if d.Time = *it.Time; d.Time == unstamped {
-			d.Time++ // out of range either way, and not taken for absent
-		}
+		d.Time = *it.Time
 	}
 	if err := admit(d, it.Intent); err != nil {
 		return err
+	}
+	if it.Time == nil {
+		d.Time = unstamped
 	}
 	if it.OpFault != "" {
 		d.Op, d.OpFault = event.Op{}, it.OpFault

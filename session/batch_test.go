@@ -29,6 +29,8 @@ func TestBatchItemsStandOnEachOther(t *testing.T) {
 		{"replacing twice", []step{user("a"), user("b"), user("c")}, []step{user("d").replacing(1, 1, 1), user("e").replacing(3, 2, 3, 2), user("f")}, []int64{0, 4, 5}},
 		{"rewriting a result of the batch", nil, []step{assistant("", "c1"), toolResult("c1", "long"), toolResult("c1", "short").replacing(1, 1, 1)}, []int64{0, 2}},
 		{"rewriting a result of the log", []step{toolResult("c1", "long")}, []step{note("x"), toolResult("c1", "short").replacing(0, 0, 0)}, []int64{2}},
+		{"rewriting several results of the log", []step{toolResult("c1", "long"), toolResult("c2", "long"), user("x"), toolResult("c3", "long")},
+			[]step{toolResult("c1", "short").replacing(0, 0, 0), toolResult("c2", "short").replacing(1, 1, 1), toolResult("c1", "").replacing(4, 4, 4), toolResult("c3", "short").replacing(3, 3, 3)}, []int64{6, 5, 2, 7}},
 		{"a compaction in one piece", []step{user("a"), assistant("b")}, []step{note("start"), note("summary"), user("s").replacing(0, 1, 0, 1, 2, 3), note("end")}, []int64{4}},
 	}
 	for _, tt := range tests {
@@ -62,6 +64,8 @@ func TestBatchIsAllOrNothing(t *testing.T) {
 		{"bad shape", []session.Item{{Type: event.UserMessage, Data: []byte(`{}`)}, {Type: "x", Data: []byte(`{`)}}, 0, event.MessageInvalid},
 		{"bad surface", items(user("a"), user("b"), user("c").replacing(0, 1, 0)), 2, event.SourcesIncomplete},
 		{"a node that the batch took away", items(user("a"), user("b").replacing(0, 0, 0), user("c").replacing(0, 0, 0)), 2, event.SurfaceRangeInvalid},
+		{"the second of two rewrites", append(items(toolResult("a", "y").replacing(1, 1, 1)), items(toolResult("b", "y").replacing(1, 1, 1))...), 0, event.SurfaceRangeInvalid},
+		{"a rewrite of what comes later", items(toolResult("a", "y").replacing(1, 1, 0), toolResult("a", "x")), 0, event.SurfaceRangeInvalid},
 		{"op that no Intent can say", []session.Item{{Type: "x", Data: []byte(`1`)}, {Type: event.UserMessage, Data: []byte(userData("x")), OpFault: "prepend is no op"}}, 1, event.SurfaceOpInvalid},
 		{"sources that no Intent can say", []session.Item{{Type: event.UserMessage, Data: []byte(userData("x")), Intent: appended, SourcesFault: "not a list"}}, 0, event.SourcesInvalid},
 		{"the fault has its place in the order", []session.Item{{Type: "x", Data: []byte(`1`), OpFault: "prepend is no op"}}, 0, event.SurfaceIneligible},

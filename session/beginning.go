@@ -7,7 +7,6 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
-	"github.com/foldhost/foldhost/surface"
 )
 
 // beginning follows the events that a session is made from, as they stream to the store: it validates each as an append would be, and builds the
@@ -15,7 +14,7 @@ import (
 type beginning struct {
 	set     *Set
 	planner *planner
-	// results are the tool/results that a later event may rewrite, without their content, which is not compared: it is most of a log.
+	// results are the frames of the tool/results on the surface: a later event may rewrite them, and the store cannot give them yet.
 	results map[int64]event.Event
 	// next is the seq of the next event; last the type of the one before.
 	next int64
@@ -27,11 +26,11 @@ func newBeginning(t *Set) *beginning {
 }
 
 // events validates drafts on their way to the store, with session/end-seed at the end if that is asked for and missing. Refusals are *event.IndexError.
-func (b *beginning) events(ctx context.Context, drafts iter.Seq2[event.Draft, error], endSeed bool) iter.Seq2[event.Event, error] {
+func (b *beginning) events(drafts iter.Seq2[event.Draft, error], endSeed bool) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for d, err := range drafts {
 			if err == nil {
-				if err = b.admit(ctx, &d); err != nil {
+				if err = b.admit(&d); err != nil {
 					err = &event.IndexError{Index: b.next, Err: err}
 				}
 			}
@@ -51,12 +50,13 @@ func (b *beginning) events(ctx context.Context, drafts iter.Seq2[event.Draft, er
 }
 
 // trusted is events for a prefix of an accepted log: only the surface is followed, which fails if the log is damaged.
-func (b *beginning) trusted(ctx context.Context, id string, log iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
+func (b *beginning) trusted(ctx context.Context, source eventlog.Life, log iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
+	read := func(seq int64) (event.Event, error) { return b.set.readOne(ctx, source, seq) }
 	return func(yield func(event.Event, error) bool) {
 		for ev, err := range log {
 			if err == nil {
-				if err = b.plan(ctx, &event.Draft{Event: ev}); err != nil {
-					err = damage(id, ev.Seq, err)
+				if err = b.planner.accept(&event.Draft{Event: ev}, read); err != nil {
+					err = damage(source.ID, ev.Seq, err)
 				}
 			}
 			if err != nil {
@@ -75,7 +75,7 @@ func (b *beginning) trusted(ctx context.Context, id string, log iter.Seq2[event.
 }
 
 // admit checks in the order of the specification; that data is lossless JSON is known.
-func (b *beginning) admit(ctx context.Context, d *event.Draft) error {
+func (b *beginning) admit(d *event.Draft) error {
 	if err := checkEnvelope(&d.Event); err != nil {
 		return err
 	}
@@ -85,29 +85,30 @@ func (b *beginning) admit(ctx context.Context, d *event.Draft) error {
 	if err := event.CheckShape(&d.Event); err != nil {
 		return err
 	}
-	return b.plan(ctx, d)
-}
-
-func (b *beginning) plan(ctx context.Context, d *event.Draft) error {
-	return b.planner.accept(ctx, d, func(_ context.Context, seq int64) (event.Event, error) {
-		if ev, ok := b.results[seq]; ok {
-			return ev, nil
-		}
-		return event.Event{Seq: seq}, nil // a node of another type
-	})
-}
-
-func (b *beginning) passed(e *event.Event) {
-	if e.Type == event.ToolResult {
-		frame := *e
-		frame.Data = surface.Frame(e.Data)
-		b.results[e.Seq] = frame
-		if e.Op.Kind == event.OpReplace { // of exactly one tool/result
-			delete(b.results, e.Op.Start)
-		}
+	var shadowed []int64
+	if d.Op.Kind == event.OpReplace {
+		shadowed, _ = b.planner.m.Range(d.Op.Start, d.Op.End) // planning says what is wrong with a range
 	}
-	b.next, b.last = e.Seq+1, e.Type
+	if err := b.planner.accept(d, b.result); err != nil {
+		return err
+	}
+	for _, seq := range shadowed {
+		delete(b.results, seq)
+	}
+	if d.Type == event.ToolResult {
+		b.results[d.Seq] = frame(&d.Event)
+	}
+	return nil
 }
+
+func (b *beginning) result(seq int64) (event.Event, error) {
+	if ev, ok := b.results[seq]; ok {
+		return ev, nil
+	}
+	return event.Event{Seq: seq}, nil // a node of another type
+}
+
+func (b *beginning) passed(e *event.Event) { b.next, b.last = e.Seq+1, e.Type }
 
 // end is the session/end-seed of a seed that lacks it.
 func (b *beginning) end() event.Event {

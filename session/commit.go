@@ -28,8 +28,8 @@ type condition struct {
 func (c *core) appendOne(ctx context.Context, draft []event.Draft) (event.Event, error) {
 	_, events, err := c.append(ctx, draft, condition{})
 	if err != nil {
-		var item *event.IndexError
-		if errors.As(err, &item) {
+		// Only the outermost: one further inside came from a hook, and belongs to what the hook says.
+		if item, ok := err.(*event.IndexError); ok {
 			err = item.Err
 		}
 		return event.Event{}, err
@@ -111,42 +111,15 @@ func (c *core) readCommit(ctx context.Context, commit eventlog.Commit) (eventlog
 	return commit, events, nil
 }
 
-// tryPlan plans under the lock. One draft, the usual case, is planned on the surface as it is.
-func (c *core) tryPlan(drafts []event.Draft, plans []surface.Plan) (planned []surface.Plan, need int64, err error) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if len(drafts) > 1 {
-		return c.planner.tryBatch(drafts, plans)
-	}
-	plan, need, err := c.planner.try(&drafts[0])
-	if err != nil {
-		err = &event.IndexError{Err: err}
-	}
-	return append(plans, plan), need, err
-}
-
 // plan checks drafts, each on top of those before it, and changes nothing that anybody could see.
 func (c *core) plan(ctx context.Context, drafts []event.Draft, plans []surface.Plan) ([]surface.Plan, error) {
-	for {
-		planned, need, err := c.tryPlan(drafts, plans)
-		if need < 0 {
-			return planned, err
-		}
-		ev, err := c.readKnown(ctx, drafts, need)
-		if err != nil {
-			return nil, fmt.Errorf("read the event that is to be replaced: %w", notFound(err))
-		}
-		c.mu.Lock()
-		c.planner.known = &ev
-		c.mu.Unlock()
+	rewritten, err := c.readRewritten(ctx, drafts)
+	if err != nil {
+		return nil, err
 	}
-}
-
-func (c *core) readKnown(ctx context.Context, drafts []event.Draft, seq int64) (event.Event, error) {
-	if first := drafts[0].Seq; seq >= first {
-		return drafts[seq-first].Event, nil
-	}
-	return c.set.readOne(ctx, c.life(), seq)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.planner.plan(drafts, rewritten, plans)
 }
 
 // failed brings the session into line with the store after an append that failed, and returns what to tell the caller.
@@ -211,7 +184,7 @@ func (c *core) readOn(ctx context.Context) error {
 		drafts = append(drafts, event.Draft{Event: ev})
 		if len(drafts) == catchUpEvents || ev.Seq == info.Seq-1 {
 			if err := c.adopt(ctx, drafts); err != nil {
-				return damage(c.s.id, drafts[0].Seq, err)
+				return err
 			}
 			drafts = drafts[:0]
 		}
@@ -225,6 +198,9 @@ func (c *core) readOn(ctx context.Context) error {
 // adopt applies and publishes events that the store has and the session has not.
 func (c *core) adopt(ctx context.Context, drafts []event.Draft) error {
 	plans, err := c.plan(ctx, drafts, nil)
+	if refused, ok := err.(*event.IndexError); ok {
+		return damage(c.s.id, drafts[refused.Index].Seq, refused.Err)
+	}
 	if err != nil {
 		return err
 	}

@@ -18,10 +18,11 @@ func (s *Session) Compact(ctx context.Context, start, end int64, message any) (e
 	}
 	var draft [1]event.Draft
 	d := &draft[0]
-	d.Type, d.Data, d.Time = event.UserMessage, raw, unstamped
+	d.Type, d.Data = event.UserMessage, raw
 	if err := admit(d, Intent{Op: event.Replace(start, end)}); err != nil {
 		return event.Event{}, err
 	}
+	d.Time = unstamped
 	c, err := s.take(ctx)
 	if err != nil {
 		return event.Event{}, err

@@ -73,7 +73,7 @@ func (t *Set) create(ctx context.Context, h event.Header, firstLive int64, draft
 	b := newBeginning(t)
 	creation := eventlog.Creation{Header: h, FirstLiveSeq: firstLive}
 	if drafts != nil {
-		creation.Events = b.events(ctx, drafts, endSeed)
+		creation.Events = b.events(drafts, endSeed)
 	}
 	return t.commitCreation(ctx, creation, b.planner)
 }

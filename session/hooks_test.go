@@ -14,11 +14,13 @@ import (
 // Given a hook that refuses, when something is appended, then nothing is logged or observed, the surface stays, and the next append gets the seq.
 func TestVeto(t *testing.T) {
 	no := errors.New("no")
+	foreign := &event.IndexError{Index: 3, Err: no}
 	tests := []struct {
 		name string
 		hook session.Hook
 		in   func(err error) bool
 	}{
+		{"by what its own append to another session got", func(context.Context, *session.Session, []event.Event) error { return foreign }, func(err error) bool { return errors.Is(err, foreign) }},
 		{"by an error", func(context.Context, *session.Session, []event.Event) error { return no }, func(err error) bool { return errors.Is(err, no) }},
 		{"by a panic", func(context.Context, *session.Session, []event.Event) error { panic("no") }, func(err error) bool {
 			var p *session.PanicError

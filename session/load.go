@@ -30,13 +30,13 @@ func (t *Set) foldSurface(ctx context.Context, p *planner, life eventlog.Life, n
 	if n == 0 {
 		return nil
 	}
-	read := func(ctx context.Context, seq int64) (event.Event, error) { return t.readOne(ctx, life, seq) }
+	read := func(seq int64) (event.Event, error) { return t.readOne(ctx, life, seq) }
 	for ev, err := range eventlog.Scan(ctx, t.store, eventlog.Query{Life: life, To: n, Types: surfaceTypes}) {
 		if err != nil {
 			return err
 		}
 		p.m.Advance(ev.Seq)
-		if err := p.accept(ctx, &event.Draft{Event: ev}, read); err != nil {
+		if err := p.accept(&event.Draft{Event: ev}, read); err != nil {
 			return damage(life.ID, ev.Seq, err)
 		}
 	}

@@ -208,15 +208,17 @@ func TestManyForeignCommits(t *testing.T) {
 	wantEqual(t, "attached", x.ledger.attaches, 2)
 }
 
-// Given a foreign event that no session would have accepted, when we append, then that is damage, and the session is served no more.
+// Given a foreign event that no session would have accepted, when we append, then that is damage at its seq, and the session is served no more.
 func TestForeignDamage(t *testing.T) {
 	x := newOutcome(t)
-	bad := events(drafts(user("a").replacing(7, 7, 7)))
+	bad := events(drafts(user("a"), user("b").replacing(7, 7, 7)))
 	if _, err := x.inner.Append(context.Background(), eventlog.Batch{Life: eventlog.Life{ID: "s"}, Events: bad}); err != nil {
 		t.Fatal(err)
 	}
 	_, err := appendStep(x.s, user("c"))
-	wantErr[*eventlog.CorruptError](t, err)
+	if damage := wantErr[*eventlog.CorruptError](t, err); damage != nil && damage.Seq != 1 {
+		t.Errorf("damage at seq %d, want 1", damage.Seq)
+	}
 	_, err = x.s.Surface().State(context.Background())
 	wantErr[*eventlog.CorruptError](t, err)
 }

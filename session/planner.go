@@ -2,72 +2,113 @@ package session
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/surface"
 )
 
-// errNotAtHand is what the surface hears while an event that it wants has not been read. It never leaves this file.
-var errNotAtHand = errors.New("event not at hand")
-
-// fetch reads one committed event.
-type fetch func(ctx context.Context, seq int64) (event.Event, error)
-
-// planner is the surface manager of a session, with what it takes to plan without I/O under a lock: a plan that needs an event
-// that is not at hand says which, and is made again once it was read.
+// planner is the surface manager of a session. It plans without I/O, so that it can do so under a lock: the tool results that a plan compares
+// with are read before.
 type planner struct {
 	m *surface.Manager
-	// known is the event last read for a plan. need is the seq that the plan being made asked for in vain, else −1.
-	known *event.Event
-	need  int64
+	// rewritten are those events by seq while a plan is being made, else nil: a session at rest holds no event.
+	rewritten map[int64]event.Event
 }
 
 func newPlanner() *planner {
-	p := &planner{need: -1}
+	p := &planner{}
 	p.m = surface.NewManager(0, func(seq int64) (event.Event, error) {
-		if p.known != nil && p.known.Seq == seq {
-			return *p.known, nil
+		if ev, ok := p.rewritten[seq]; ok {
+			return ev, nil
 		}
-		p.need = seq
-		return event.Event{}, errNotAtHand
+		return event.Event{}, fmt.Errorf("event %d was not read before planning", seq)
 	})
 	return p
 }
 
-// try plans d; need ≥ 0 says that the event of that seq must be known first.
-func (p *planner) try(d *event.Draft) (plan surface.Plan, need int64, err error) {
-	p.need = -1
-	plan, err = p.m.Plan(d)
-	return plan, p.need, err
+// rewrites says whether planning d compares it with the one node that it names. Whether there is such a node is for the surface to say.
+func rewrites(d *event.Draft) bool {
+	return d.Type == event.ToolResult && d.Op.Kind == event.OpReplace && d.Op.Start == d.Op.End
 }
 
-// tryBatch is try for drafts that are to be committed together; the plans are appended to plans.
-func (p *planner) tryBatch(drafts []event.Draft, plans []surface.Plan) (planned []surface.Plan, need int64, err error) {
-	p.need = -1
-	planned, err = p.m.PlanBatch(drafts, plans)
-	return planned, p.need, err
+// plan plans drafts, each on top of those before it, and appends the plans to plans. One draft, the usual case, is planned on the surface as it is.
+// Refusals are *event.IndexError.
+func (p *planner) plan(drafts []event.Draft, rewritten map[int64]event.Event, plans []surface.Plan) ([]surface.Plan, error) {
+	p.rewritten = rewritten
+	defer func() { p.rewritten = nil }()
+	if len(drafts) > 1 {
+		return p.m.PlanBatch(drafts, plans)
+	}
+	plan, err := p.m.Plan(&drafts[0])
+	if err != nil {
+		return plans, &event.IndexError{Err: err}
+	}
+	return append(plans, plan), nil
 }
 
-// accept plans d and carries the plan out: for logs that are being read, which nobody else sees yet.
-func (p *planner) accept(ctx context.Context, d *event.Draft, read fetch) error {
-	for {
-		plan, need, err := p.try(d)
-		if need >= 0 {
-			ev, err := read(ctx, need)
-			if err != nil {
-				return err
-			}
-			p.known = &ev
-			continue
-		}
+// accept plans d and carries the plan out: for logs that are being read, which nobody else sees yet. read gives one event of that log.
+func (p *planner) accept(d *event.Draft, read func(seq int64) (event.Event, error)) error {
+	p.rewritten = nil
+	if rewrites(d) && p.m.Contains(d.Op.Start) {
+		ev, err := read(d.Op.Start)
 		if err != nil {
 			return err
 		}
-		p.m.Apply(plan)
-		return nil
+		p.rewritten = map[int64]event.Event{d.Op.Start: ev}
 	}
+	plan, err := p.m.Plan(d)
+	p.rewritten = nil
+	if err == nil {
+		p.m.Apply(plan)
+	}
+	return err
+}
+
+// readRewritten reads the events that planning drafts compares with: nodes of the log from the store, others are among the drafts. The turn is held.
+func (c *core) readRewritten(ctx context.Context, drafts []event.Draft) (map[int64]event.Event, error) {
+	var found map[int64]event.Event
+	base := drafts[0].Seq
+	for i := range drafts {
+		if !rewrites(&drafts[i]) {
+			continue
+		}
+		if found == nil {
+			found = make(map[int64]event.Event)
+		}
+		seq := drafts[i].Op.Start
+		if _, known := found[seq]; known {
+			continue
+		}
+		if seq >= base {
+			if seq < base+int64(i) {
+				found[seq] = drafts[seq-base].Event
+			}
+			continue
+		}
+		c.mu.Lock()
+		isNode := c.planner.m.Contains(seq)
+		c.mu.Unlock()
+		if !isNode {
+			continue
+		}
+		ev, err := c.set.readOne(ctx, c.life(), seq)
+		if err != nil {
+			return nil, fmt.Errorf("read the event that is to be replaced: %w", notFound(err))
+		}
+		found[seq] = frame(&ev)
+	}
+	return found, nil
+}
+
+// frame is a tool/result without its content, which no rewrite is compared with and which is most of a log; other events stay as they are.
+func frame(e *event.Event) event.Event {
+	f := *e
+	if e.Type == event.ToolResult {
+		f.Data = surface.Frame(e.Data)
+	}
+	return f
 }
 
 // readOne reads one event of a log from the store.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/foldhost/foldhost/event"
@@ -86,6 +87,7 @@ func TestBadSeeds(t *testing.T) {
 		{"data is not JSON", at(drafts(note("x"), note("y")), 1, func(d *event.Draft) { d.Data = json.RawMessage(`{`) }), 1, event.DataNotLossless},
 		{"no data", at(drafts(note("x")), 0, func(d *event.Draft) { d.Data = nil }), 0, event.DataNotLossless},
 		{"time out of range", at(drafts(note("x")), 0, func(d *event.Draft) { d.Time = 1 << 53 }), 0, event.EnvelopeInvalid},
+		{"the least time there is", at(drafts(note("x")), 0, func(d *event.Draft) { d.Time = math.MinInt64 }), 0, event.EnvelopeInvalid},
 		{"gap", at(drafts(note("x"), note("y")), 1, func(d *event.Draft) { d.Seq = 5 }), 1, event.SeqNotContiguous},
 		{"shape", at(drafts(note("x"), user("y")), 1, func(d *event.Draft) { d.Data = json.RawMessage(`null`) }), 1, event.MessageInvalid},
 		{"shape before seq", at(drafts(user("y")), 0, func(d *event.Draft) { d.Seq, d.Data = 7, json.RawMessage(`null`) }), 0, event.MessageInvalid},
@@ -95,6 +97,7 @@ func TestBadSeeds(t *testing.T) {
 		{"rewrite of more than content", drafts(assistant("", "c"), toolResult("c", "x"),
 			step{event.ToolResult, `{"turn":2,"step":1,"message":{"id":"r-c","role":"user","content":[{"type":"tool-result","toolCallId":"c","content":[],"isError":false}],"source":{"kind":"tool","callId":"c"}}}`,
 				session.Intent{Op: event.Replace(1, 1), Sources: []int64{1}}}), 2, event.ToolResultRewrite},
+		{"rewrite of a result that was shadowed", drafts(toolResult("c", "x"), user("y").replacing(0, 0, 0), toolResult("c", "z").replacing(0, 0, 0)), 2, event.SurfaceRangeInvalid},
 		{"rewrite of another type", drafts(user("x"), toolResult("c", "x").replacing(0, 0, 0)), 1, event.ToolResultRewrite},
 	}
 	for _, tt := range tests {
