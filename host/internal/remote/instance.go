@@ -1,0 +1,193 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/foldhost/foldhost/internal/foldwire"
+	"github.com/foldhost/foldhost/pluginproto"
+	"github.com/foldhost/foldhost/unit"
+)
+
+// Options of an instance.
+type Options struct {
+	// Stream is the process's fold stream, and Cancel ends it.
+	Stream pluginproto.Plugin_FoldClient
+	Cancel context.CancelFunc
+	// Generation names the process.
+	Generation uint64
+	// Deadline bounds the answer to one batch, from when it is sent. 0 is 10 s.
+	Deadline time.Duration
+	// Broken is called once, when the instance ends by itself, before what is in flight is answered: the process is of no more use. busy
+	// says that it had something to do. It must not block.
+	Broken func(why error, busy bool)
+	// Obituary says why the process is gone, once it is known; it may wait a moment for that. It is asked when the stream breaks.
+	Obituary func() string
+}
+
+// defaultDeadline is that of the registry: a batch of 256 events takes a millisecond, and one that takes 10,000 times as long is not coming.
+const defaultDeadline = 10 * time.Second
+
+// Instance is one life of a plugin process as the registry sees it.
+type Instance struct {
+	o      Options
+	window window
+	wg     sync.WaitGroup
+	// wake tells the sender that something changed. One place: it looks at everything.
+	wake chan struct{}
+
+	mu sync.Mutex
+	// queue is what was submitted and not sent, in order; bounded by the registry's window for each session.
+	queue []*job
+	// flights are the messages that wait for their answer, by batch number.
+	flights map[uint64]*flight
+	// sent are the jobs with a message in flight.
+	sent int
+	next uint64
+	// watchdog runs while there are flights.
+	watchdog *time.Timer
+	watching bool
+	gone     *unit.GoneError
+}
+
+// job is one submitted batch.
+type job struct {
+	batch   unit.Batch
+	done    func(unit.Reply)
+	unwatch func() bool
+	// The rest is guarded by Instance.mu: replies to its parts, how many are missing, whether somebody answered it.
+	replies  []unit.Reply
+	missing  int
+	answered bool
+	sentAt   time.Time
+}
+
+// flight is one message in flight: a job, or a part of one that is too large for a message.
+type flight struct {
+	job    *job
+	part   int
+	answer *foldwire.Answer
+	due    time.Time
+}
+
+// New starts the two goroutines. The stream is the instance's from now on. Close it, then Wait.
+func New(o Options) *Instance {
+	if o.Deadline <= 0 {
+		o.Deadline = defaultDeadline
+	}
+	in := &Instance{o: o, wake: make(chan struct{}, 1), flights: map[uint64]*flight{}, window: newWindow(o.Deadline)}
+	in.wg.Go(in.send)
+	in.wg.Go(in.receive)
+	return in
+}
+
+// Submit implements unit.Instance. A batch waits for its turn while the plugin keeps answering others; its deadline counts from when
+// it is sent. The end of ctx by cancelling answers it at once, a deadline of ctx that has passed while it waits does not: that the plugin is
+// busy is no reason to call it dead.
+func (in *Instance) Submit(ctx context.Context, b unit.Batch, done func(unit.Reply)) {
+	j := &job{batch: b, done: done}
+	if ctx.Done() != nil {
+		j.unwatch = context.AfterFunc(ctx, func() {
+			if errors.Is(ctx.Err(), context.Canceled) {
+				in.settle(j, unit.Reply{Err: &unit.DeadlineError{Reason: context.Cause(ctx).Error()}})
+			}
+		})
+	}
+	in.mu.Lock()
+	gone := in.gone
+	if gone == nil {
+		in.queue = append(in.queue, j)
+	}
+	in.mu.Unlock()
+	if gone != nil {
+		go in.settle(j, unit.Reply{Err: gone})
+		return
+	}
+	in.ring()
+}
+
+// Close ends the instance, because the process is gone or is to go. Everything in flight is answered with a *unit.GoneError before
+// it returns. More than once is harmless.
+func (in *Instance) Close(reason string) { in.end(&unit.GoneError{Reason: reason}, false) }
+
+// Wait waits for the goroutines. The instance has ended then.
+func (in *Instance) Wait() { in.wg.Wait() }
+
+// Busy says whether something is in flight or waits.
+func (in *Instance) Busy() bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return len(in.flights)+len(in.queue) > 0
+}
+
+func (in *Instance) ring() {
+	select {
+	case in.wake <- struct{}{}:
+	default:
+	}
+}
+
+// settle answers a job unless it was answered.
+func (in *Instance) settle(j *job, r unit.Reply) {
+	in.mu.Lock()
+	first := !j.answered
+	j.answered = true
+	in.mu.Unlock()
+	if !first {
+		return
+	}
+	if j.unwatch != nil {
+		j.unwatch()
+	}
+	j.done(r)
+}
+
+// fail ends the instance for a reason of its own.
+func (in *Instance) fail(why error) { in.end(why, true) }
+
+// end answers everything. The batches that somebody waited for too long get a *unit.DeadlineError, where that is the reason; the others are lost
+// with the process.
+func (in *Instance) end(why error, own bool) {
+	in.mu.Lock()
+	if in.gone != nil {
+		in.mu.Unlock()
+		return
+	}
+	gone := &unit.GoneError{Reason: why.Error()}
+	if already := (*unit.GoneError)(nil); errors.As(why, &already) {
+		gone = already
+	}
+	in.gone = gone
+	var late *unit.DeadlineError
+	errors.As(why, &late)
+	now := time.Now()
+	var jobs, overdue []*job
+	for _, f := range in.flights {
+		switch {
+		case late != nil && !now.Before(f.due) && !slices.Contains(overdue, f.job):
+			overdue = append(overdue, f.job)
+		default:
+			jobs = append(jobs, f.job)
+		}
+	}
+	jobs = append(jobs, in.queue...)
+	in.queue, in.flights = nil, map[uint64]*flight{}
+	if in.watchdog != nil {
+		in.watchdog.Stop()
+	}
+	in.mu.Unlock()
+	in.o.Cancel()
+	in.ring()
+	if own && in.o.Broken != nil {
+		in.o.Broken(why, len(jobs)+len(overdue) > 0)
+	}
+	for _, j := range overdue {
+		in.settle(j, unit.Reply{Err: late})
+	}
+	for _, j := range jobs {
+		in.settle(j, unit.Reply{Err: gone})
+	}
+}
