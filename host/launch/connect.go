@@ -55,7 +55,7 @@ func (p *Process) connect(ctx context.Context, creds credentials.TransportCreden
 			return errNoGRPC
 		default:
 			if !conn.WaitForStateChange(ctx, state) {
-				return fmt.Errorf("connect to the plugin: %w", context.Cause(ctx))
+				return fmt.Errorf("the plugin announced its address and does not answer there: %w", context.Cause(ctx))
 			}
 		}
 	}

@@ -3,7 +3,9 @@ package launch
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io"
+	"io/fs"
 	"os"
 	"strconv"
 	"sync"
@@ -49,6 +51,10 @@ func newRun(rules handshakeRules, rest io.WriteCloser) *run {
 // Start implements runner.Runner. go-plugin's context is not ours: the start has a deadline of its own.
 func (r *run) Start(context.Context) error {
 	c, err := r.start(r.env)
+	var path *fs.PathError
+	if errors.As(err, &path) {
+		err = path.Err // The path may be that of a descriptor; whose file it is stands in the StartError.
+	}
 	r.mu.Lock()
 	r.child, r.startErr = c, err
 	ended := r.ended
@@ -94,12 +100,12 @@ func (r *run) why() error {
 	return nil
 }
 
-// endsByItself says that nothing more can come of the process and that it has no reason to live on: stdout is at its end, or the
-// connection that it promised is.
+// endsByItself says that the process may be about to end: stdout is at its end, or holds something else, as with a program that is
+// no plugin and says how it is used; or the connection that it promised is at its end.
 func (r *run) endsByItself() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return r.got || r.refused != nil && r.refused.Rule == "missing"
+	return r.got || r.refused != nil && (r.refused.Rule == "missing" || r.refused.Rule == "form")
 }
 
 func (r *run) shookHands() bool {
