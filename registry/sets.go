@@ -50,7 +50,8 @@ func (r *Registry) replanLocked() {
 	for _, t := range r.sets {
 		old, now := t.plan.Load(), resolve(r.gen, r.units, t.member)
 		for _, b := range now.units {
-			if was := old.binding(b.Key); was != nil && was != b {
+			// Also where nobody computed it just before: who did earlier may have had a higher one.
+			if old.binding(b.Key) != b {
 				b.raise(r.revs.Add(1))
 			}
 		}
