@@ -14,9 +14,9 @@
 // # What guards what
 //
 //   - Set.mu guards the map of slots. Nothing is called while it is held.
-//   - slot.users counts the touches in progress, together with a bit that says the slot has ended. A touch begins by adding itself, which fails
-//     once the bit is set; whoever meets an ended slot waits for it to leave the map and looks again. Idle eviction sets the bit only when the count is
-//     zero, in one atomic step, so it can never meet a touch.
+//   - slot.users counts the touches in progress and the holds, together with a bit that says the slot has ended. A touch begins by adding itself, which
+//     fails once the bit is set; whoever meets an ended slot waits for it to leave the map and looks again. Idle eviction sets the bit only when both
+//     counts are zero, in one atomic step, so it can never meet a touch or end what is held.
 //   - core.turn is a queue of one place, a channel and not a mutex, so that waiting in it ends with the waiter's context. Whoever has the turn may
 //     plan, call hooks, commit, publish, delete or detach. It is held across I/O by design; no reader ever waits for it.
 //   - core.mu guards the surface, the seq and the message cache. It is held for memory work only, never across I/O, hooks or observers.

@@ -40,7 +40,7 @@ func (t *Set) idleSlots() []*slot {
 		default:
 			continue
 		}
-		if sl.touched.Swap(false) || sl.users.Load() != 0 || sl.holds.Load() != 0 {
+		if sl.touched.Swap(false) || sl.users.Load() != 0 {
 			sl.idleTicks = 0
 			continue
 		}

@@ -66,7 +66,7 @@ func (s *Session) Live() bool {
 	s.set.mu.Lock()
 	sl := s.set.slots[s.id]
 	s.set.mu.Unlock()
-	if sl == nil || sl.users.Load() >= endedBit {
+	if sl == nil || sl.ended() {
 		return false
 	}
 	select {
@@ -77,16 +77,17 @@ func (s *Session) Live() bool {
 	}
 }
 
-// Hold keeps the session from going idle until release is called; calling that twice does nothing. A deletion, Detach and Close do not wait for it,
-// nor does a core whose store misbehaved, so what is held is the session and not its drive.
+// Hold keeps the session from going idle until release is called; calling that twice does nothing. A deletion, Detach and Close do not wait for a hold,
+// nor does a drive that panicked or a store that could not say what it holds: when the session is opened again after one of these, the hold is void.
 func (s *Session) Hold(ctx context.Context) (release func(), err error) {
 	c, err := s.touch(ctx)
 	if err != nil {
 		return nil, err
 	}
 	defer c.slot.release()
-	c.slot.holds.Add(1)
-	return sync.OnceFunc(func() { c.slot.holds.Add(-1) }), nil
+	sl := c.slot // not c, which a session gone cold must not keep
+	sl.users.Add(oneHold)
+	return sync.OnceFunc(func() { sl.users.Add(-oneHold) }), nil
 }
 
 // touch gives the session's core, held: slot.release ends the touch.

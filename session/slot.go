@@ -7,16 +7,20 @@ import (
 	"github.com/foldhost/foldhost/eventlog"
 )
 
-// endedBit in slot.users says that no further touch may begin.
-const endedBit = 1 << 62
+// What slot.users is made of: touches in the low half, holds above them, and the bit that says that no further touch may begin. One word, so that
+// ending an idle slot looks at all of it in one atomic step.
+const (
+	oneTouch = 1
+	oneHold  = 1 << 32
+	endedBit = 1 << 62
+	touches  = oneHold - 1
+)
 
 // slot is the place of one id among the live sessions, from the first thought of opening it until it has left the map.
 type slot struct {
 	id string
-	// users counts the touches in progress, plus endedBit.
+	// users counts the touches in progress and the Hold calls that keep the slot from going idle, plus endedBit.
 	users atomic.Int64
-	// holds counts the Hold calls that keep it from going idle.
-	holds atomic.Int64
 	// touched is set by each touch and cleared by each tick of the janitor.
 	touched atomic.Bool
 	// idleTicks belongs to the janitor.
@@ -46,7 +50,7 @@ func (sl *slot) hold() bool {
 		if n >= endedBit {
 			return false
 		}
-		if sl.users.CompareAndSwap(n, n+1) {
+		if sl.users.CompareAndSwap(n, n+oneTouch) {
 			if !sl.touched.Load() { // most touches find it set and leave the cache line alone
 				sl.touched.Store(true)
 			}
@@ -57,19 +61,22 @@ func (sl *slot) hold() bool {
 
 // release ends a touch.
 func (sl *slot) release() {
-	if sl.users.Add(-1) == endedBit {
+	if n := sl.users.Add(-oneTouch); n >= endedBit && n&touches == 0 {
 		sl.drain()
 	}
 }
 
-// end forbids further touches. Called once: by the opener, or by whoever has the turn.
+// ended says that the slot takes no further touch.
+func (sl *slot) ended() bool { return sl.users.Load() >= endedBit }
+
+// end forbids further touches; holds do not keep it. Called once: by the opener, or by whoever has the turn.
 func (sl *slot) end() {
-	if sl.users.Add(endedBit) == endedBit {
+	if sl.users.Add(endedBit)&touches == 0 {
 		sl.drain()
 	}
 }
 
-// endIfIdle ends the slot if nothing touches it; the caller drains it when its core is detached.
+// endIfIdle ends the slot if nothing touches or holds it; the caller drains it when its core is detached.
 func (sl *slot) endIfIdle() bool { return sl.users.CompareAndSwap(0, endedBit) }
 
 // drain lets go of the core: handles remember their slot, and a cold session must not keep what it had in memory.
