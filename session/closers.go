@@ -3,7 +3,6 @@ package session
 import (
 	"encoding/json"
 	"iter"
-	"slices"
 	"strconv"
 
 	"github.com/foldhost/foldhost/event"
@@ -54,12 +53,14 @@ type openTurn struct {
 	open bool
 	// turn is the data of the turn/start, step that of the step/start; nil when no step is open.
 	turn, step json.RawMessage
-	// pending are the calls that wait for a result.
-	pending []pendingCall
+	// calls are the calls made, in order, and waiting the index of each that has no result.
+	calls   []pendingCall
+	waiting map[string]int
 	// started are the seqs of the logged tool/calls by call id.
 	started map[string]int64
 }
 
+// pendingCall is a call that waits for a result, or has waited.
 type pendingCall struct {
 	id string
 	// message is the data of the assistant/message that made the call.
@@ -75,12 +76,10 @@ func (t *openTurn) follow(e *event.Event) {
 	case event.StepStart:
 		t.step = e.Data
 	case event.StepEnd:
-		t.step, t.pending, t.started = nil, nil, nil
+		t.step, t.calls, t.waiting, t.started = nil, nil, nil, nil
 	case event.AssistantMessage:
 		for id := range toolCalls(event.MessageOf(e)) {
-			if !t.waits(id) {
-				t.pending = append(t.pending, pendingCall{id, e.Data})
-			}
+			t.ask(id, e.Data)
 		}
 	case event.ToolCall:
 		if id, ok := event.String(event.Lookup(e.Data, "callId")); ok {
@@ -91,14 +90,22 @@ func (t *openTurn) follow(e *event.Event) {
 		}
 	case event.ToolResult:
 		if id, ok := toolResultCall(e); ok {
-			t.pending = slices.DeleteFunc(t.pending, func(c pendingCall) bool { return c.id == id })
+			delete(t.waiting, id)
 			delete(t.started, id)
 		}
 	}
 }
 
-func (t *openTurn) waits(id string) bool {
-	return slices.ContainsFunc(t.pending, func(c pendingCall) bool { return c.id == id })
+// ask notes a call; one that waits already is the same call.
+func (t *openTurn) ask(id string, message json.RawMessage) {
+	if _, waits := t.waiting[id]; waits {
+		return
+	}
+	if t.waiting == nil {
+		t.waiting = make(map[string]int)
+	}
+	t.waiting[id] = len(t.calls)
+	t.calls = append(t.calls, pendingCall{id, message})
 }
 
 // toolCalls gives the ids of the tool-call blocks of an assistant's message, in order.
@@ -125,7 +132,10 @@ func (t *openTurn) close(last *event.Event) []event.Event {
 		closers = append(closers, event.Event{Type: typ, Seq: last.Seq + 1 + int64(len(closers)), Time: last.Time, Data: data})
 		return &closers[len(closers)-1]
 	}
-	for _, call := range t.pending {
+	for i, call := range t.calls {
+		if at, waits := t.waiting[call.id]; !waits || at != i {
+			continue // answered, or made again later
+		}
 		startSeq, started := t.started[call.id]
 		e := add(event.ToolResult, nil)
 		e.Op = event.Append()

@@ -36,6 +36,8 @@ func TestClosers(t *testing.T) {
 		{"a call of an earlier turn", []step{turnStart(1), stepStart(1, 1), assistant("", "old"), turnEnd(1), turnStart(2), stepStart(2, 1), assistant("", "new")}, []string{"tool/result:TOOL_NOT_STARTED", "step/end", "turn/end"}},
 		{"one call asked for twice", []step{turnStart(1), stepStart(1, 1), assistant("a", "c"), assistant("b", "c")}, []string{"tool/result:TOOL_NOT_STARTED", "step/end", "turn/end"}},
 		{"a call asked for again after its result", []step{turnStart(1), stepStart(1, 1), assistant("a", "c"), toolCall("c"), toolResult("c", "ok"), assistant("b", "c")}, []string{"tool/result:TOOL_NOT_STARTED", "step/end", "turn/end"}},
+		{"calls in the order in which they were asked for last", []step{turnStart(1), stepStart(1, 1), assistant("a", "c", "d"), toolCall("d"), toolResult("c", "ok"), assistant("b", "c")},
+			[]string{"tool/result:TOOL_OUTCOME_UNKNOWN", "tool/result:TOOL_NOT_STARTED", "step/end", "turn/end"}},
 		{"brackets of plugins stay open", []step{turnStart(1), step{typ: "compaction/start", data: `{}`}}, []string{"turn/end"}},
 	}
 	for _, tt := range tests {
