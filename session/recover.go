@@ -41,17 +41,21 @@ func (c *core) closers(ctx context.Context) ([]event.Event, error) {
 	return Closers(c.s.Scan(ctx, marker.Seq, n, CloserTypes()), &last)
 }
 
-// lastTurnMarker is the last turn/start or turn/end among the first n events of a log, nil when there is none. It reads no other events.
-func (t *Set) lastTurnMarker(ctx context.Context, life eventlog.Life, n int64) (*event.Event, error) {
-	if n == 0 {
-		return nil, nil
-	}
-	var last *event.Event
-	for ev, err := range eventlog.Scan(ctx, t.store, eventlog.Query{Life: life, To: n, Types: []string{event.TurnStart, event.TurnEnd}}) {
-		if err != nil {
-			return nil, err
+// firstLookBack is how many events before the end the search for a turn marker begins with; a turn of an agent that streams is some hundred long.
+const firstLookBack = 512
+
+// lastTurnMarker is the last turn/start or turn/end among the first n events of a log, nil when there is none. It looks back in ranges that double, so
+// that it costs what the last turn costs and not what the log does.
+func (t *Set) lastTurnMarker(ctx context.Context, life eventlog.Life, n int64) (last *event.Event, err error) {
+	for to, width := n, int64(firstLookBack); to > 0 && last == nil; width *= 2 {
+		q := eventlog.Query{Life: life, From: max(0, to-width), To: to, Types: []string{event.TurnStart, event.TurnEnd}}
+		for ev, err := range eventlog.Scan(ctx, t.store, q) {
+			if err != nil {
+				return nil, err
+			}
+			last = &ev
 		}
-		last = &ev
+		to = q.From
 	}
 	return last, nil
 }
