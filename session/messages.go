@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -118,32 +119,31 @@ func (c *core) readMessages(ctx context.Context, nodes []int64) ([]json.RawMessa
 	return slices.DeleteFunc(messages, func(m json.RawMessage) bool { return m == nil }), nil
 }
 
-// readNodes reads the events of nodes in one pass over the part of the log where they are, and calls f with the index of each.
-// It comes in the order of the log, which replacements make another than that of the nodes.
+// readNodes reads the events of nodes in the order of the log, which replacements make another than that of the nodes, and calls f with the index of
+// each. Each page begins at a node, so that what was replaced since is passed over where there is much of it.
 func (c *core) readNodes(ctx context.Context, nodes []int64, f func(i int, ev *event.Event)) error {
-	if len(nodes) == 0 {
-		return nil
-	}
 	order := make([]int, len(nodes))
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return int(nodes[a] - nodes[b]) })
-	q := eventlog.Query{Life: c.life(), From: nodes[order[0]], To: nodes[order[len(order)-1]] + 1, Types: surfaceTypes}
-	for ev, err := range eventlog.Scan(ctx, c.set.store, q) {
+	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(nodes[a], nodes[b]) })
+	q := eventlog.Query{Life: c.life(), Types: surfaceTypes}
+	for len(order) > 0 {
+		q.From, q.To = max(q.From, nodes[order[0]]), nodes[order[len(order)-1]]+1
+		page, err := c.set.store.Read(ctx, q)
 		if err != nil {
 			return notFound(err)
 		}
-		if len(order) == 0 || ev.Seq > nodes[order[0]] {
-			break
+		for i := range page.Events {
+			if len(order) > 0 && page.Events[i].Seq == nodes[order[0]] {
+				f(order[0], &page.Events[i])
+				order = order[1:]
+			}
 		}
-		if ev.Seq == nodes[order[0]] {
-			f(order[0], &ev)
-			order = order[1:]
+		if len(order) > 0 && (page.Next > nodes[order[0]] || page.Next >= page.End) {
+			return &eventlog.CorruptError{ID: c.s.id, Seq: nodes[order[0]], Reason: "an event of the surface is missing"}
 		}
-	}
-	if len(order) > 0 {
-		return &eventlog.CorruptError{ID: c.s.id, Seq: nodes[order[0]], Reason: "an event of the surface is missing"}
+		q.From = page.Next
 	}
 	return nil
 }

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/logtest"
 	"github.com/foldhost/foldhost/eventlog/memory"
 	"github.com/foldhost/foldhost/session"
@@ -81,6 +83,58 @@ func TestMessagesAreKept(t *testing.T) {
 	messages(t, s)
 	if n := store.Counts().Read; n == 0 || n > 4 {
 		t.Errorf("%d events read after a replacement", n)
+	}
+}
+
+// Given a surface with far-off nodes and much between them that was replaced, then reading its messages passes over most of that.
+func TestMessagesPassOverWhatWasReplaced(t *testing.T) {
+	const replaced = 5000
+	store := logtest.Slow(memory.New())
+	s := create(t, newSet(t, store, quiet()), session.New{})
+	steps := []step{user("first")}
+	sources := make([]int64, replaced)
+	for i := range sources {
+		steps = append(steps, user("x"))
+		sources[i] = int64(i) + 1
+	}
+	steps = append(steps, user("summary").replacing(1, replaced, sources...))
+	if _, _, err := batch(s, steps...); err != nil {
+		t.Fatal(err)
+	}
+	store.Counts()
+	wantEqual(t, "messages", messageIDs(messages(t, s)), []string{"u-first", "u-summary"})
+	if n := store.Counts().Read; n > replaced/2 {
+		t.Errorf("%d events read for two messages", n)
+	}
+}
+
+// lossy answers without the events that it has lost.
+type lossy struct {
+	eventlog.Store
+	lost func(seq int64) bool
+	end  int64 // of what it says is there; 0 is all
+}
+
+func (l *lossy) Read(ctx context.Context, q eventlog.Query) (eventlog.Page, error) {
+	if l.end > 0 && (q.To <= 0 || q.To > l.end) {
+		q.To = l.end
+	}
+	page, err := l.Store.Read(ctx, q)
+	page.Events = slices.DeleteFunc(page.Events, func(e event.Event) bool { return l.lost != nil && l.lost(e.Seq) })
+	return page, err
+}
+
+// Given a store that has lost an event of the surface, in the middle or at the end, then reading the messages says where.
+func TestMessagesThatAreLost(t *testing.T) {
+	for _, damage := range []lossy{{lost: func(seq int64) bool { return seq == 1 }}, {end: 1}} {
+		store := &lossy{Store: memory.New()}
+		s := create(t, newSet(t, store, quiet()), session.New{})
+		appendAll(t, s, user("a"), user("b"))
+		store.lost, store.end = damage.lost, damage.end
+		_, err := s.Messages(context.Background())
+		if c := wantErr[*eventlog.CorruptError](t, err); c != nil && c.Seq != 1 {
+			t.Errorf("lost at seq %d, want 1", c.Seq)
+		}
 	}
 }
 
