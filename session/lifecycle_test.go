@@ -477,6 +477,45 @@ func TestDriveThatPanics(t *testing.T) {
 	}
 }
 
+// Given a drive that panics and an observer that takes its time over the same event, when another append is queued behind it, then the later observers hear of the
+// first event first: the session is opened again only when the turn is over.
+func TestADriveThatPanicsKeepsTheOrderOfObservers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o, l := driven(t)
+		set := newSet(t, memory.New(), o)
+		s := create(t, set, session.New{})
+		release := make(chan struct{})
+		var heard []int64
+		set.AddObserver(func(_ context.Context, _ *session.Session, events []event.Event) {
+			if events[0].Seq == 0 {
+				<-release
+			}
+		})
+		set.AddObserver(func(_ context.Context, _ *session.Session, events []event.Event) {
+			heard = append(heard, events[0].Seq)
+		})
+		l.panicAt = 0
+		var all sync.WaitGroup
+		for range 2 {
+			all.Go(func() {
+				if _, err := appendStep(s, note("x")); err != nil {
+					t.Error(err)
+				}
+			})
+			synctest.Wait() // the first is with the observer, the second in the queue
+		}
+		wantEqual(t, "heard behind an observer that takes its time", heard, nil)
+		wantEqual(t, "log", len(logOf(t, s)), 1)
+		close(release)
+		all.Wait()
+		wantEqual(t, "heard", heard, []int64{0, 1})
+		if head, ok := l.head(s.ID()); !ok || head != 1 || l.attaches != 2 {
+			t.Errorf("head %d, %v after %d attaches", head, ok, l.attaches)
+		}
+		set.Close()
+	})
+}
+
 // Given many appenders, readers, evictions, deletions and creations of a few ids at once, then every drive sees every event once and in order, and what was acknowledged
 // is in the log of its life.
 func TestEverythingAtOnce(t *testing.T) {
