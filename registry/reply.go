@@ -62,6 +62,9 @@ func (l *lane) settle(f *flight) {
 			continue
 		}
 		c.lost = 0
+		if f.step == stepState && c.suspicion != nil {
+			c.suspicion.state = false
+		}
 		if p.opened && !c.known && c.b.HostOnly() {
 			c.known = true
 		}
@@ -81,8 +84,24 @@ func (l *lane) settle(f *flight) {
 			continue
 		}
 		c.pos = max(c.pos, f.through)
+		if !l.carries(c) {
+			// What was passed over while this was in flight had nothing for the cell.
+			c.pos = max(c.pos, c.sent)
+		}
 		s.arrived(c)
 	}
+}
+
+// carries says whether a flight that is not settled has the cell on board.
+func (l *lane) carries(c *cell) bool {
+	for _, f := range l.flights {
+		for i := range f.parts {
+			if f.parts[i].c == c && f.parts[i].id == c.id {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // said is what a reply says about one cell.

@@ -35,6 +35,8 @@ type Session struct {
 	plan   *plan
 	slots  []slot // by place in plan.units
 	closed bool
+	// leaving counts the slots with a next cell.
+	leaving int
 	// building says that the builder's goroutine runs.
 	building bool
 	lanes    map[*process]*lane
@@ -93,6 +95,9 @@ func (s *Session) Publish(ctx context.Context, events []event.Event) {
 		for _, k := range s.plan.every {
 			s.deliver(k, ev)
 		}
+		if s.leaving > 0 {
+			s.deliverLeaving(ev)
+		}
 	}
 }
 
@@ -110,9 +115,29 @@ func (s *Session) deliver(k int, ev *event.Event) {
 		}
 	}
 	sl.fresh = false
-	s.advance(k, sl.cur, ev)
 	if n := sl.next; n != nil {
 		s.advance(k, n, ev)
+	} else {
+		s.advance(k, sl.cur, ev)
+	}
+}
+
+// deliverLeaving gives an event to the cells that serve until their successors can: the plan knows only what those fold.
+func (s *Session) deliverLeaving(ev *event.Event) {
+	for k := range s.slots {
+		if sl := &s.slots[k]; sl.next != nil && sl.cur.b.Folds(ev.Type) {
+			s.advance(k, sl.cur, ev)
+		}
+	}
+}
+
+// countLeaving is to be called when a successor came or went.
+func (s *Session) countLeaving() {
+	s.leaving = 0
+	for k := range s.slots {
+		if s.slots[k].next != nil {
+			s.leaving++
+		}
 	}
 }
 

@@ -1,6 +1,9 @@
 package registry
 
-import "bytes"
+import (
+	"bytes"
+	"slices"
+)
 
 // follow brings the session to the present plan of its set. mu is held.
 //
@@ -17,6 +20,8 @@ func (s *Session) follow() {
 	for k, b := range p.units {
 		if j, ok := before.index[b.Key]; ok {
 			s.slots[k] = slots[j]
+			// What has not happened yet is an event of the old one's types.
+			s.slots[k].fresh = s.head < 0 || slots[j].fresh && sameTypes(before.units[j].Events, b.Events)
 		} else {
 			s.slots[k].fresh = s.head < 0
 		}
@@ -34,6 +39,7 @@ func (s *Session) follow() {
 		}
 	}
 	// A pin may wait for a key that is gone, or for one whose cell is another now.
+	s.countLeaving()
 	for k := range s.slots {
 		s.capture(k)
 	}
@@ -122,6 +128,8 @@ func (s *Session) inherit(n, from *cell) {
 	n.state, n.dirty, n.changed, n.live = st, true, row.Seq, n.due <= n.pos
 }
 
+func sameTypes(a, b []string) bool { return (a == nil) == (b == nil) && slices.Equal(a, b) }
+
 // mayTakeOver says whether the next cell can change places with the one that serves: it failed (what has left must not serve on), or it
 // knows its value at least as far as the other's was told.
 func mayTakeOver(failed, ready bool, next, cur int64) bool {
@@ -148,6 +156,7 @@ func (s *Session) maybeSwitch(k int) {
 		return
 	}
 	sl.cur, sl.next = n, nil
+	s.countLeaving()
 	if cur.b.inline() {
 		_, _ = cur.refresh() // a view that cannot be made differs from any other
 	}
