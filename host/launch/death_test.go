@@ -4,7 +4,6 @@ package launch
 
 import (
 	"bufio"
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -48,14 +47,14 @@ func beHost() {
 
 // children are the processes that a process has started, in the order of their numbers.
 func children(pid int) (pids []int) {
-	out, _ := exec.Command("ps", "-A", "-o", "pid=,ppid=,stat=").Output()
+	ps := exec.Command("ps", "-A", "-o", "pid=,ppid=,stat=")
+	out, _ := ps.Output()
 	for line := range strings.Lines(string(out)) {
 		var child, parent int
 		var stat string
-		if fmt.Sscan(line, &child, &parent, &stat); parent == pid && !strings.HasPrefix(stat, "Z") {
-			if comm, _ := exec.Command("ps", "-o", "comm=", "-p", fmt.Sprint(child)).Output(); !bytes.Contains(comm, []byte("ps")) {
-				pids = append(pids, child)
-			}
+		fmt.Sscan(line, &child, &parent, &stat)
+		if parent == pid && !strings.HasPrefix(stat, "Z") && child != ps.Process.Pid {
+			pids = append(pids, child)
 		}
 	}
 	return pids

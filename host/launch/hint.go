@@ -49,7 +49,7 @@ func execHint(f facts) string {
 	case errors.Is(f.err, syscall.ENOEXEC) && f.format.Kind == "":
 		return "the file is neither a program nor a script with #! on its first line"
 	case errors.Is(f.err, syscall.ENOENT) && f.missing != "":
-		return fmt.Sprintf("the file needs %s, which does not exist here", f.missing)
+		return fmt.Sprintf("the file needs %s to start, and that does not exist here", f.missing)
 	case !f.format.Native():
 		return fmt.Sprintf("the file is for %v and this machine is %s: build it for this machine", f.format, platform())
 	case errors.Is(f.err, syscall.ETXTBSY):

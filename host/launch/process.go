@@ -68,10 +68,21 @@ func (l *loggedLines) Close() error {
 	return nil
 }
 
+// pipeBuffer is how much of a pipe is read at once. Every idle plugin holds two buffers.
+const pipeBuffer = 8 << 10
+
 // readStderr reads until the pipe ends or is given up.
 func (p *Process) readStderr(f *os.File) {
 	log := p.output("stderr")
-	io.Copy(io.MultiWriter(&p.tail, log), f)
+	both := io.MultiWriter(&p.tail, log)
+	buf := make([]byte, pipeBuffer)
+	for {
+		n, err := f.Read(buf)
+		both.Write(buf[:n])
+		if err != nil {
+			break
+		}
+	}
 	log.Close()
 }
 

@@ -139,6 +139,7 @@ func TestAStopIsAskedForThenToldThenDone(t *testing.T) {
 		{"that does not answer Drain", "ignore-drain", nil, Exit{Code: -1, Signal: "SIGTERM", Expected: true}},
 		{"that does not end after Shutdown", "ignore-shutdown", nil, Exit{Code: 0, Expected: true}}, // the lifeline ends it
 		{"that ignores SIGTERM too", "ignore-drain", []string{"ignore-term"}, stopped},
+		{"that left its group and does not answer", "ignore-drain", []string{"join-group", "ignore-term"}, stopped},
 		{"that is stopped by SIGSTOP", "", []string{"!signal STOP"}, stopped},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -316,6 +317,7 @@ func TestAScriptIsHashedAndRunByPathAndThisIsSaid(t *testing.T) {
 
 func TestTenPluginsStartAndStopTogether(t *testing.T) {
 	r := newRig(t)
+	before := held(r)
 	begin := time.Now()
 	var ps [10]*Process
 	errs := make(chan error, len(ps))
@@ -330,6 +332,7 @@ func TestTenPluginsStartAndStopTogether(t *testing.T) {
 		must(t, <-errs)
 	}
 	up := time.Since(begin)
+	idle := held(r)
 	begin = time.Now()
 	done := make(chan Exit, len(ps))
 	for _, p := range ps {
@@ -341,4 +344,29 @@ func TestTenPluginsStartAndStopTogether(t *testing.T) {
 		}
 	}
 	t.Logf("up in %v, stopped in %v", up, time.Since(begin))
+	t.Logf("each costs the host %.1f goroutines, %.1f descriptors, %d KiB of heap",
+		float64(idle.Goroutines-before.Goroutines)/10, float64(idle.Descriptors-before.Descriptors)/10, (int64(idle.Heap)-int64(before.Heap))/10/1024)
+}
+
+func BenchmarkStartAndStop(b *testing.B) {
+	r := newRig(b)
+	for _, mtls := range []bool{false, true} {
+		b.Run(fmt.Sprintf("mtls=%v", mtls), func(b *testing.B) {
+			s := spec("")
+			s.MTLS = mtls
+			for b.Loop() {
+				r.start(b, s).Stop(context.Background())
+			}
+		})
+	}
+}
+
+func BenchmarkCall(b *testing.B) {
+	p := newRig(b).start(b, spec(""))
+	req := &pluginproto.CallToolRequest{Tool: "answer 200"}
+	for b.Loop() {
+		if _, err := p.Client().CallTool(context.Background(), req); err != nil {
+			b.Fatal(err)
+		}
+	}
 }

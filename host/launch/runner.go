@@ -124,7 +124,7 @@ func (r *run) said() string {
 // readStdout takes the first line for a handshake and hands on the rest.
 func (r *run) readStdout(f *os.File) {
 	first := make([]byte, 0, 256)
-	buf := make([]byte, 32<<10)
+	buf := make([]byte, pipeBuffer)
 	waiting := true
 	for {
 		n, err := f.Read(buf)

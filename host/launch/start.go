@@ -182,6 +182,9 @@ func (p *Process) failed(phase Phase, err error) *StartError {
 	f.exit = e.Exit
 	if phase == PhaseExec {
 		f.missing = missingInterpreter(p.spec.Path, p.format)
+		if f.missing == "" && p.spec.SHA256 != "" && runtime.GOOS == "linux" && !isDir("/proc/self/fd") {
+			f.missing = "/proc" // through which an open file is executed
+		}
 	}
 	e.Hint = hint(f)
 	return e

@@ -199,6 +199,10 @@ func (s *server) CallTool(ctx context.Context, req *pluginproto.CallToolRequest)
 		}
 	case "ignore-term":
 		ignoreTerm()
+	case "join-group":
+		if err := joinGroup(); err != nil {
+			return nil, err
+		}
 	case "stop-serving": // and live on
 		go s.stop()
 		select {}

@@ -13,4 +13,13 @@ func signalSelf(name string) {
 	syscall.Kill(syscall.Getpid(), signals[name])
 }
 
+// joinGroup leaves the group that the host made, for the host's own.
+func joinGroup() error {
+	group, err := syscall.Getpgid(syscall.Getppid())
+	if err != nil {
+		return err
+	}
+	return syscall.Setpgid(0, group)
+}
+
 func ignoreTerm() { signal.Ignore(syscall.SIGTERM) }
