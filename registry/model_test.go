@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -70,9 +71,11 @@ const (
 var modelTypes = []string{"a", "a", "b", "b", "noise", "noise", "bad"}
 
 type machine struct {
-	t     *rapid.T
+	t *rapid.T
+	r *Registry
+	// mu guards what a supervisor's goroutine shares with the machine: tally, holds, and which process is the present one.
+	mu    sync.Mutex
 	tally map[string]int
-	r     *Registry
 	// plugins by name; "here" registers units of this process.
 	plugins map[string]*supervisor
 	excused map[string]bool
@@ -188,7 +191,15 @@ func (m *machine) close() {
 	synctest.Wait()
 }
 
+func (m *machine) count(what string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.tally[what]++
+}
+
 func (sv *supervisor) regs() (regs []*Registration) {
+	sv.m.mu.Lock()
+	defer sv.m.mu.Unlock()
 	for _, h := range sv.m.holds {
 		if h.by == sv.name {
 			regs = append(regs, h.reg)
@@ -199,16 +210,22 @@ func (sv *supervisor) regs() (regs []*Registration) {
 
 // restart runs on the plugin's goroutine, while the machine waits for everything to come to rest.
 func (sv *supervisor) restart() {
-	sv.m.tally["death"]++
+	sv.m.count("death")
 	for _, g := range sv.regs() {
 		g.Suspend(Restarting, "it died")
 	}
-	sv.in = &supervised{sv.p.Start(), sv.m}
-	if !sv.down {
+	if in, down := sv.start(); !down {
 		for _, g := range sv.regs() {
-			g.Resume(sv.in)
+			g.Resume(in)
 		}
 	}
+}
+
+func (sv *supervisor) start() (in *supervised, down bool) {
+	sv.m.mu.Lock()
+	defer sv.m.mu.Unlock()
+	sv.in = &supervised{sv.p.Start(), sv.m}
+	return sv.in, sv.down
 }
 
 // rest lets everything happen that can, deadlines included.
@@ -329,7 +346,7 @@ func (m *machine) compare(how string, set string, log *sampleLog, b Block, seq i
 		case faulted >= 0 && has:
 			m.t.Fatalf("%s shows %s = %s, which fails at %d", how, key, got, faulted)
 		case has && string(got) != view && m.excused[h.by] && key == "shared" && slices.Contains(m.byOthers(log.events, seq), string(got)):
-			m.tally["served by the one before"]++
+			m.count("served by the one before")
 		case has && string(got) != view:
 			m.t.Fatalf("%s shows %s = %s at %d, want %s", how, key, got, seq, view)
 		case down && u.Code == Faulted && (faulted < 0 || u.Seq != faulted):
@@ -337,9 +354,9 @@ func (m *machine) compare(how string, set string, log *sampleLog, b Block, seq i
 		case down && u.Code != Faulted && !m.excused[h.by]:
 			m.t.Fatalf("%s shows %s as %s at %d (%s) although nothing is wrong with %s", how, key, u.Code, u.Seq, u.Message, h.by)
 		case down && u.Code == Faulted:
-			m.tally["faulted"]++
+			m.count("faulted")
 		case down:
-			m.tally[string(u.Code)]++
+			m.count(string(u.Code))
 		}
 	}
 }
@@ -465,7 +482,7 @@ func (m *machine) register(t *rapid.T) {
 		t.Fatalf("registering %s version %d: %v, want a conflict: %v", def.Key, def.StateVersion, err, want)
 	}
 	if err != nil {
-		m.tally["conflict"]++
+		m.count("conflict")
 		return
 	}
 	m.holds = append(m.holds, &holding{by: by, def: def, reg: reg})
@@ -486,7 +503,7 @@ func (m *machine) release(t *rapid.T) {
 	before := m.computing("")[h.def.Key]
 	m.holds = slices.DeleteFunc(slices.Clone(m.holds), func(o *holding) bool { return o == h })
 	if after := m.computing("")[h.def.Key]; before == h && after != nil {
-		m.tally["takeover"]++
+		m.count("takeover")
 	}
 	h.reg.Release()
 	h.reg.Release()
@@ -507,12 +524,12 @@ func (m *machine) replace(t *rapid.T) {
 		t.Fatalf("replacing %s by version %d: %v, want a conflict: %v", def.Key, def.StateVersion, err, want)
 	}
 	if err != nil {
-		m.tally["conflict"]++
+		m.count("conflict")
 		return
 	}
-	m.tally["replaced"]++
+	m.count("replaced")
 	if def.StateVersion != h.def.StateVersion {
-		m.tally["other version"]++
+		m.count("other version")
 	}
 	h.def = def
 	if m.plugins[h.by].down {
@@ -578,7 +595,7 @@ func (m *machine) drawRows(t *rapid.T, s *modelSession) Rows {
 			rows.Rows[key] = row
 		}
 	}
-	m.tally["seeded by rows"]++
+	m.count("seeded by rows")
 	return rows
 }
 
@@ -598,10 +615,10 @@ func (m *machine) kill(t *rapid.T) {
 func (m *machine) ambush(t *rapid.T) {
 	sv := m.pick(t, func(sv *supervisor) bool { return !sv.troubled() })
 	if rapid.Bool().Draw(t, "hang") {
-		m.tally["hang"]++
+		m.count("hang")
 		sv.ambush = fakeplugin.Hang(fakeplugin.AtEvent).Once()
 	} else {
-		m.tally["crash at an event"]++
+		m.count("crash at an event")
 		sv.ambush = fakeplugin.Crash(fakeplugin.AtEvent).Once()
 	}
 	m.forgive()
@@ -629,7 +646,7 @@ func (sv *supervisor) unhold() {
 		return
 	}
 	if sv.hold.Fired() > 0 {
-		sv.m.tally["held"]++
+		sv.m.count("held")
 	}
 	close(sv.release)
 	sv.hold = nil
@@ -651,9 +668,9 @@ func (m *machine) suspend(t *rapid.T) {
 func (m *machine) resume(t *rapid.T) {
 	sv := m.pick(t, func(sv *supervisor) bool { return sv.down })
 	sv.down = false
-	sv.in = &supervised{sv.p.Start(), m}
+	in, _ := sv.start()
 	for _, g := range sv.regs() {
-		g.Resume(sv.in)
+		g.Resume(in)
 	}
 }
 
@@ -682,7 +699,7 @@ func (m *machine) cold(t *rapid.T) {
 	if err != nil {
 		t.Fatalf("restore: %v", err)
 	}
-	m.tally["restored"]++
+	m.count("restored")
 	m.compare("the restored "+s.log.id, s.set, s.log, b, s.log.head())
 	s.rows = append(s.rows, rows)
 }
@@ -730,5 +747,5 @@ func (m *machine) pull(t *rapid.T) {
 			t.Fatalf("the pull of %s from %d gives %s\nthe model %s", key, from, g, w)
 		}
 	}
-	m.tally["pulled"]++
+	m.count("pulled")
 }
