@@ -1,6 +1,7 @@
 package jsonl
 
 import (
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -11,8 +12,9 @@ import (
 )
 
 // WriteFile makes a file out of what write gives: under its name, complete and on disk, or not at all. Half of it is never seen,
-// whatever fails. A file that is there is replaced when replace says so, otherwise kept, with an error that is fs.ErrExist. The new
-// file can be read by its owner alone, as sessions are private.
+// whatever fails. A file that is there is replaced when replace says so, otherwise kept, with an error that is fs.ErrExist. What is no file
+// (a directory, a device, a pipe) is never replaced. A new file has the mode that the umask leaves, one that replaces that of the old; it has
+// no other access while it is written.
 //
 // Replacing a symbolic link replaces the link. A file beside it, hidden and named after it, is left behind only when the process dies.
 func WriteFile(path string, replace bool, write func(io.Writer) error) error {
@@ -23,16 +25,12 @@ func WriteFile(path string, replace bool, write func(io.Writer) error) error {
 }
 
 func writeFile(path string, replace bool, write func(io.Writer) error) (err error) {
-	if info, err := os.Lstat(path); err == nil {
-		if info.IsDir() {
-			return errors.New("it is a directory")
-		}
-		if !replace {
-			return fs.ErrExist
-		}
+	old, err := replaced(path, replace)
+	if err != nil {
+		return err
 	}
 	dir := filepath.Dir(path)
-	temp, err := os.CreateTemp(dir, "."+filepath.Base(path)+".*.tmp")
+	temp, err := createBeside(path, old)
 	if err != nil {
 		return err
 	}
@@ -53,6 +51,39 @@ func writeFile(path string, replace bool, write func(io.Writer) error) (err erro
 		return err
 	}
 	return syncDir(dir)
+}
+
+// replaced says what stands at a path that is to be written: nil for nothing.
+func replaced(path string, replace bool) (fs.FileInfo, error) {
+	old, err := os.Stat(path)
+	switch {
+	case err == nil && old.IsDir():
+		return nil, errors.New("it is a directory")
+	case err == nil && !old.Mode().IsRegular():
+		return nil, errors.New("it is a device or a pipe: choose a file, or - for standard output")
+	}
+	if _, err := os.Lstat(path); err == nil && !replace { // a link to nothing is something
+		return nil, fs.ErrExist
+	}
+	return old, nil // what else Stat said, creating a file beside it will say again
+}
+
+// createBeside makes a hidden file in the directory of path. It is created with the access that it will have: a private log must not lie open
+// while it is written.
+func createBeside(path string, old fs.FileInfo) (*os.File, error) {
+	perm := fs.FileMode(0o666)
+	if old != nil {
+		perm = old.Mode().Perm()
+	}
+	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:12]+".tmp")
+	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
+	if err != nil || old == nil {
+		return temp, err
+	}
+	if err := temp.Chmod(perm); err != nil { // what the umask took
+		return nil, errors.Join(err, temp.Close(), os.Remove(name))
+	}
+	return temp, nil
 }
 
 // publish gives the file its name in one step. A link, unlike a rename, does not replace what came there meanwhile.

@@ -4,8 +4,10 @@ import (
 	"errors"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 
@@ -140,8 +142,89 @@ func TestFileThatComesMeanwhileIsKept(t *testing.T) {
 	}
 }
 
-func TestDirectoryIsNoTarget(t *testing.T) {
-	for _, path := range []string{t.TempDir(), filepath.Join(t.TempDir(), "missing", "log.jsonl")} {
+// A file that is replaced keeps its mode, also while the new one is written; a new one gets what the umask leaves.
+func TestModeOfAFile(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("modes are not kept on Windows")
+	}
+	dir := t.TempDir()
+	mode := func(path string) fs.FileMode {
+		t.Helper()
+		info, err := os.Stat(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return info.Mode().Perm()
+	}
+	plain := filepath.Join(dir, "plain")
+	if err := os.WriteFile(plain, nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	fresh := mode(plain)
+	if err := os.Remove(plain); err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(dir, "log.jsonl")
+	for _, want := range []fs.FileMode{fresh, 0o600, 0o640, 0o666, 0o604} {
+		if want != fresh {
+			if err := os.Chmod(path, want); err != nil {
+				t.Fatal(err)
+			}
+		}
+		err := jsonl.WriteFile(path, want != fresh, func(io.Writer) error {
+			for _, name := range files(t, dir) {
+				if got := mode(filepath.Join(dir, name)); got != want {
+					t.Errorf("%s is %v while it is written, want %v", name, got, want)
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := mode(path); got != want {
+			t.Errorf("mode %v, want %v", got, want)
+		}
+	}
+}
+
+// A link is replaced, one to nothing too, and only when that was asked for; what it leads to stays.
+func TestLinksAreReplaced(t *testing.T) {
+	for _, dangling := range []bool{false, true} {
+		dir := t.TempDir()
+		to, path := filepath.Join(dir, "to"), filepath.Join(dir, "log.jsonl")
+		if !dangling {
+			if err := os.WriteFile(to, []byte("theirs"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := os.Symlink(to, path); err != nil {
+			t.Skip("no symbolic links here")
+		}
+		write := func(w io.Writer) error { _, err := io.WriteString(w, "ours"); return err }
+		if err := jsonl.WriteFile(path, false, write); !errors.Is(err, fs.ErrExist) {
+			t.Errorf("without replace: %v", err)
+		}
+		if err := jsonl.WriteFile(path, true, write); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := os.ReadFile(path); err != nil || string(got) != "ours" {
+			t.Errorf("%q, %v", got, err)
+		}
+		if got, err := os.ReadFile(to); dangling != errors.Is(err, fs.ErrNotExist) || !dangling && string(got) != "theirs" {
+			t.Errorf("what the link led to is %q, %v", got, err)
+		}
+	}
+}
+
+func TestWhatIsNoFileIsNoTarget(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s") // for what is neither a file nor a directory; a device that a fault replaces would be missed
+	l, err := net.Listen("unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	for _, path := range []string{t.TempDir(), filepath.Join(t.TempDir(), "missing", "log.jsonl"), socket} {
 		if err := jsonl.WriteFile(path, true, func(io.Writer) error { return nil }); err == nil {
 			t.Errorf("%s was written", path)
 		}
