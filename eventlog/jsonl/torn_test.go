@@ -25,6 +25,11 @@ func textRow(seq0 int) string {
 	return fmt.Sprintf(`{"type":"text-chunks","seq0":%d,"time0":5,"data":{"turn":1,"step":1,"index":0,"dt":[1,1],"texts":["a","b","c"]}}`, seq0) + "\n"
 }
 
+// deep is event 1 with that many arrays in each other.
+func deep(n int) string {
+	return `{"type":"n","seq":1,"time":1,"data":` + strings.Repeat("[", n) + strings.Repeat("]", n) + "}\n"
+}
+
 const fine = "-"
 
 func TestTornTails(t *testing.T) {
@@ -75,6 +80,8 @@ func TestTornTails(t *testing.T) {
 		"a second header":                {header, 0, fine, jsonl.TornTail, 2, len(header), 0, event.EnvelopeInvalid},
 		"a duplicate key, nothing later": {note(0) + `{"type":"n","seq":1,"time":1,"data":{"a":1,"a":2}}` + "\n", 1, event.DataNotLossless, "", 0, 0, 1, event.DataNotLossless},
 		"-0, nothing later":              {note(0) + `{"type":"n","seq":1,"time":1,"data":-0}` + "\n", 1, event.DataNotLossless, "", 0, 0, 1, event.DataNotLossless},
+		"nested too deep, nothing later": {note(0) + deep(1001), 1, event.DataNotLossless, "", 0, 0, 1, event.DataNotLossless},
+		"nested deeper than any reader":  {note(0) + deep(20_000), 1, event.DataNotLossless, "", 0, 0, 1, event.DataNotLossless},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := takeText(header+c.text, jsonl.Options{})
