@@ -31,7 +31,6 @@ type suspectPage struct {
 	c      *cell
 	epoch  int
 	events []event.Event
-	next   int64
 }
 
 // flight is one batch in flight.
@@ -481,7 +480,15 @@ func (l *lane) read(w *stretch) ([]event.Event, int64, error) {
 		return l.s.read(l.s.ctx, w.from, w.to+1, w.types)
 	}
 	c := w.cells[0]
-	if g := l.page; g == nil || g.c != c || g.epoch != w.epochs[0] || len(g.events) == 0 || g.events[0].Seq < w.from {
+	g := l.page
+	if g != nil && (g.c != c || g.epoch != w.epochs[0]) {
+		g = nil
+	}
+	// An event leaves the page when the cell is past it, not when it is read: the flight may not be let in.
+	for g != nil && len(g.events) > 0 && g.events[0].Seq < w.from {
+		g.events = g.events[1:]
+	}
+	if g == nil || len(g.events) == 0 {
 		events, next, err := l.s.read(l.s.ctx, w.from, w.to+1, w.types)
 		if err != nil {
 			return nil, 0, err
@@ -489,10 +496,10 @@ func (l *lane) read(w *stretch) ([]event.Event, int64, error) {
 		if len(events) == 0 {
 			return nil, next, nil
 		}
-		l.page = &suspectPage{c: c, epoch: w.epochs[0], events: events, next: next}
+		g = &suspectPage{c: c, epoch: w.epochs[0], events: events}
+		l.page = g
 	}
-	one := l.page.events[:1:1]
-	l.page.events = l.page.events[1:]
+	one := g.events[:1:1]
 	return one, one[0].Seq + 1, nil
 }
 
