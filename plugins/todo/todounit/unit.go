@@ -10,7 +10,7 @@ const WriteType = "todo/write"
 
 // Write is the data of a todo/write.
 type Write struct {
-	Todos Todos `json:"todos"`
+	Todos Todos `json:"todos" jsonschema:"nonnull"`
 }
 
 // Todos is the list, in the order in which it was written; nil where this turn has written none.
