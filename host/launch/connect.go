@@ -23,11 +23,11 @@ func (p *Process) connect(ctx context.Context, creds credentials.TransportCreden
 	// A process that ends while it is connected to ends the waiting.
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	go func() {
+	p.helpers.Go(func() {
 		<-p.child.exited
 		cancel(errEnded)
 		p.die()
-	}()
+	})
 	dial := &oneDial{network: p.run.hs.network, address: p.run.hs.address}
 	conn, err := grpc.NewClient("passthrough:///plugin",
 		grpc.WithContextDialer(dial.dial),

@@ -170,6 +170,8 @@ func (s *server) CallTool(ctx context.Context, req *pluginproto.CallToolRequest)
 		return say(strings.Join(os.Args, "\n"))
 	case "exe":
 		return say(executable())
+	case "inherited":
+		return say(inherited)
 	case "stderr":
 		stderr.Write(req.Arguments)
 	case "stdout":
@@ -230,6 +232,17 @@ func executable() string {
 	// The content tells which file runs, whatever its name.
 	return version + " " + os.Args[0]
 }
+
+// inherited names what the process was given beyond descriptors 0 to 2.
+var inherited = func() string {
+	var out []string
+	for fd := 3; fd < 64; fd++ {
+		if target, err := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd)); err == nil {
+			out = append(out, target)
+		}
+	}
+	return strings.Join(out, "\n")
+}()
 
 // version is set by the linker, to tell two builds apart.
 var version = "first"
