@@ -1,6 +1,7 @@
 package host
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -21,6 +22,8 @@ type Options struct {
 	// Session and Registry tune the parts. Their Logger, Driver and Epoch are the host's to set.
 	Session  session.Options
 	Registry registry.Options
+	// Plugins are the plugin processes that Open keeps up; nil is none.
+	Plugins *PluginOptions
 }
 
 // Host is a store, its sessions and the units that fold them. Safe for concurrent use.
@@ -30,9 +33,43 @@ type Host struct {
 	sessions *session.Set
 	registry *registry.Registry
 	driver   *driver
+	// plugins is nil for a host without plugin processes.
+	plugins *plugins
 }
 
-// New composes a host. Nothing runs until a session is opened or a unit registered.
+// Open composes a host and begins to start its plugins, all at once; WaitPlugins waits for them. A plugin that does not start is no error: it is
+// listed with the reason, and the others serve. Errors: *discover.Error, *launch.SocketDirError. Close it.
+func Open(o Options) (*Host, error) {
+	if o.Plugins == nil {
+		return New(o), nil
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	p, specs, err := newPlugins(*o.Plugins, o.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if o.Registry.BatchDeadline <= 0 {
+		// An instance keeps the deadline of its plugin itself, from when a batch is sent; this one also covers the wait before.
+		o.Registry.BatchDeadline = 2 * batchDeadline(specs)
+	}
+	told := o.Registry.Poisoned
+	o.Registry.Poisoned = func(by registry.Registrant, session, key string, seq int64) {
+		p.poisoned(by)
+		if told != nil {
+			told(by, session, key, seq)
+		}
+	}
+	h := New(o)
+	h.plugins = p
+	if err := p.start(specs, *o.Plugins, h.registry, h.sessions); err != nil {
+		return nil, errors.Join(err, h.Close())
+	}
+	return h, nil
+}
+
+// New composes a host without plugin processes. Nothing runs until a session is opened or a unit registered.
 func New(o Options) *Host {
 	h := &Host{store: o.Store}
 	if h.store == nil {
@@ -65,10 +102,13 @@ func (h *Host) Register(plugin string, def unit.Definition) (*registry.Registrat
 }
 
 // Close ends the host, in the order in which nothing is lost: sessions first, so that the last events are published; then
-// the registry, which nobody calls any more; then the store, if it is the host's own.
+// the registry, which nobody calls any more; then the plugins, all at once, each asked before it is killed; then the store, if it is the host's own.
 func (h *Host) Close() error {
 	err := h.sessions.Close()
 	h.registry.Close()
+	if h.plugins != nil {
+		h.plugins.stop(context.Background())
+	}
 	if h.owned {
 		err = errors.Join(err, h.store.Close())
 	}

@@ -21,7 +21,7 @@ type Options struct {
 	Generation uint64
 	// Deadline bounds the answer to one batch, from when it is sent. 0 is 10 s.
 	Deadline time.Duration
-	// Broken is called once, when the instance ends by itself, before what is in flight is answered: the process is of no more use. busy
+	// Broken is called once, when the instance ends and nobody closed it, before what is in flight is answered: the process is of no more use. busy
 	// says that it had something to do. It must not block.
 	Broken func(why error, busy bool)
 	// Obituary says why the process is gone, once it is known; it may wait a moment for that. It is asked when the stream breaks.
@@ -109,19 +109,16 @@ func (in *Instance) Submit(ctx context.Context, b unit.Batch, done func(unit.Rep
 	in.ring()
 }
 
-// Close ends the instance, because the process is gone or is to go. Everything in flight is answered with a *unit.GoneError before
-// it returns. More than once is harmless.
+// Close ends the instance because that is wanted: Broken is not called. Everything in flight is answered with a *unit.GoneError before it returns.
+// More than once is harmless.
 func (in *Instance) Close(reason string) { in.end(&unit.GoneError{Reason: reason}, false) }
+
+// Fail ends the instance for a reason that was found elsewhere, such as the end of its process. Broken is called, unless the instance has
+// ended before.
+func (in *Instance) Fail(why error) { in.end(why, true) }
 
 // Wait waits for the goroutines. The instance has ended then.
 func (in *Instance) Wait() { in.wg.Wait() }
-
-// Busy says whether something is in flight or waits.
-func (in *Instance) Busy() bool {
-	in.mu.Lock()
-	defer in.mu.Unlock()
-	return len(in.flights)+len(in.queue) > 0
-}
 
 func (in *Instance) ring() {
 	select {
@@ -144,9 +141,6 @@ func (in *Instance) settle(j *job, r unit.Reply) {
 	}
 	j.done(r)
 }
-
-// fail ends the instance for a reason of its own.
-func (in *Instance) fail(why error) { in.end(why, true) }
 
 // end answers everything. The batches that somebody waited for too long get a *unit.DeadlineError, where that is the reason; the others are lost
 // with the process.

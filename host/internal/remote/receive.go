@@ -20,12 +20,12 @@ func (in *Instance) receive() {
 		m, err := in.o.Stream.Recv()
 		if err == nil {
 			if err = in.hear(m); err != nil {
-				in.fail(err)
+				in.Fail(err)
 				return
 			}
 			continue
 		}
-		in.fail(in.ended(err))
+		in.Fail(in.ended(err))
 		return
 	}
 }

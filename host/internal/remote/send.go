@@ -39,7 +39,7 @@ func (in *Instance) send() {
 			if err := in.o.Stream.Send(m); err != nil {
 				// The stream's own error is what Recv says; this one only says that there is one.
 				if !errors.Is(err, io.EOF) {
-					in.fail(broken(err))
+					in.Fail(broken(err))
 				}
 				return
 			}
@@ -154,7 +154,7 @@ func (in *Instance) bark() {
 	}
 	in.mu.Unlock()
 	if !oldest.IsZero() && wait <= 0 {
-		in.fail(&unit.DeadlineError{Reason: fmt.Sprintf("a batch of events was not answered within %v", in.o.Deadline)})
+		in.Fail(&unit.DeadlineError{Reason: fmt.Sprintf("a batch of events was not answered within %v", in.o.Deadline)})
 	}
 }
 

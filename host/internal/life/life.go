@@ -1,0 +1,290 @@
+package life
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/foldhost/foldhost/host/internal/remote"
+	"github.com/foldhost/foldhost/host/launch"
+	"github.com/foldhost/foldhost/pluginproto"
+)
+
+// Spec says what to bring up.
+type Spec struct {
+	launch.Spec
+	// Config is JSON, nil for none.
+	Config json.RawMessage
+	Limits Limits
+}
+
+// Limits are deadlines; zero is the default.
+type Limits struct {
+	// Describe, Configure and Register bound one answer each. 5 s: each takes a millisecond, and what takes longer is stuck. Configure has
+	// 10 s, since a plugin may open files then.
+	Describe, Configure, Register time.Duration
+	// Batch bounds the answer to a batch, 10 s; Tool a call of a tool, 30 s; Health a check, 5 s.
+	Batch, Tool, Health time.Duration
+}
+
+func (l Limits) withDefaults() Limits {
+	set := func(d *time.Duration, def time.Duration) {
+		if *d <= 0 {
+			*d = def
+		}
+	}
+	set(&l.Describe, 5*time.Second)
+	set(&l.Configure, 10*time.Second)
+	set(&l.Register, 5*time.Second)
+	set(&l.Batch, 10*time.Second)
+	set(&l.Tool, 30*time.Second)
+	set(&l.Health, 5*time.Second)
+	return l
+}
+
+// Options of a start.
+type Options struct {
+	// Generation names the process among all of the host; HostVersion is for messages to people.
+	Generation  uint64
+	HostVersion string
+	// Known is the description of the same file from before, nil to ask.
+	Known *Description
+	// Broken is called once if the process turns out to be of no more use: it ended, broke the protocol, or did not answer in time. It is killed
+	// by then, and what was in flight is answered afterwards. busy says that it had something to do. It must not block.
+	Broken func(why error, busy bool)
+	// Described is called as soon as the plugin has said what it is; nil for nobody.
+	Described func(*Description)
+}
+
+// Life is one process that is up.
+type Life struct {
+	Process     *launch.Process
+	Description *Description
+	Instance    *remote.Instance
+	Generation  uint64
+	// First is what it offered at its start.
+	First *Set
+
+	spec   Spec
+	limits Limits
+	client pluginproto.PluginClient
+	sets   chan *Set
+	// ctx ends with the life.
+	ctx    context.Context
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+	broken func(error, bool)
+}
+
+// Start brings a process up. The error is a *launch.StartError, launch.ErrClosed, or that of ctx; nothing is left of the process then.
+func Start(ctx context.Context, launcher *launch.Launcher, spec Spec, o Options) (*Life, error) {
+	p, err := launcher.Start(ctx, spec.Spec)
+	if err != nil {
+		return nil, err
+	}
+	l := &Life{Process: p, Generation: o.Generation, spec: spec, limits: spec.Limits.withDefaults(), client: p.Client(), sets: make(chan *Set, 1), broken: o.Broken}
+	l.ctx, l.cancel = context.WithCancel(context.Background())
+	for _, step := range []struct {
+		phase launch.Phase
+		limit time.Duration
+		do    func(context.Context, Options) error
+	}{
+		{launch.PhaseDescribe, l.limits.Describe, l.describe},
+		{launch.PhaseConfigure, l.limits.Configure, l.configure},
+		{launch.PhaseRegister, l.limits.Register, l.register},
+	} {
+		bounded, cancel := context.WithTimeout(ctx, step.limit)
+		err := step.do(bounded, o)
+		cancel()
+		if err != nil {
+			// What is known of the process counts as it was before the host ended it.
+			err := p.Fail(step.phase, plain(err))
+			l.Kill("its start failed")
+			l.End(context.Background(), "its start failed")
+			return nil, err
+		}
+	}
+	return l, nil
+}
+
+func (l *Life) describe(ctx context.Context, o Options) error {
+	l.Description = o.Known
+	if l.Description == nil {
+		m, err := l.client.Describe(ctx, &pluginproto.DescribeRequest{})
+		if err != nil {
+			return err
+		}
+		if l.Description, err = ReadDescription(m); err != nil {
+			return err
+		}
+	}
+	if o.Described != nil {
+		o.Described(l.Description)
+	}
+	return nil
+}
+
+func (l *Life) configure(ctx context.Context, o Options) error {
+	if err := l.Description.CheckConfig(l.spec.Config); err != nil {
+		return err
+	}
+	m, err := l.client.Configure(ctx, &pluginproto.ConfigureRequest{Config: l.spec.Config, Generation: o.Generation, HostVersion: o.HostVersion})
+	if err != nil {
+		return err
+	}
+	return configProblems(m)
+}
+
+// register opens the two streams that last as long as the process, and takes the first set.
+func (l *Life) register(ctx context.Context, o Options) error {
+	fold, err := l.client.Fold(l.ctx)
+	if err != nil {
+		return err
+	}
+	l.Instance = remote.New(remote.Options{Stream: fold, Cancel: l.cancel, Generation: o.Generation, Deadline: l.limits.Batch, Broken: l.breakDown, Obituary: l.obituary})
+	stream, err := l.client.Registrations(l.ctx, &pluginproto.RegistrationsRequest{})
+	if err != nil {
+		return err
+	}
+	first := make(chan *Set, 1)
+	failed := make(chan error, 1)
+	l.wg.Go(func() {
+		m, err := stream.Recv()
+		var set *Set
+		if err == nil {
+			set, err = l.readSet(m)
+		}
+		if err != nil {
+			failed <- err
+			return
+		}
+		first <- set
+		l.follow(stream)
+	})
+	select {
+	case l.First = <-first:
+		return nil
+	case err := <-failed:
+		return err
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// follow reads the sets that come later. Only the latest waits.
+func (l *Life) follow(stream pluginproto.Plugin_RegistrationsClient) {
+	for {
+		m, err := stream.Recv()
+		var set *Set
+		if err == nil {
+			set, err = l.readSet(m)
+			if err != nil {
+				err = &remote.BrokenError{Reason: err.Error(), Err: err}
+			}
+		} else if code := status.Code(err); errors.Is(err, io.EOF) || code == codes.Unavailable || code == codes.Canceled {
+			return // It will not change any more, or the process is gone, which others notice.
+		}
+		if err != nil {
+			l.Instance.Fail(err)
+			return
+		}
+		select {
+		case <-l.sets:
+		default:
+		}
+		l.sets <- set // There is room: nobody else puts anything there.
+	}
+}
+
+// Sets gives new registrations, always the latest.
+func (l *Life) Sets() <-chan *Set { return l.sets }
+
+// breakDown is called by the instance, once.
+func (l *Life) breakDown(why error, busy bool) {
+	l.Process.Kill(why.Error())
+	if l.broken != nil {
+		l.broken(why, busy)
+	}
+}
+
+// lastWords is how long an exit is waited for when a stream broke: a process closes its connections as it ends, a moment before that is known.
+const lastWords = time.Second
+
+// obituary says how the process ended; empty when it lives.
+func (l *Life) obituary() string {
+	timer := time.NewTimer(lastWords)
+	defer timer.Stop()
+	select {
+	case <-l.Process.Exited():
+		return l.Process.Exit().String()
+	case <-timer.C:
+		return ""
+	}
+}
+
+// Check asks whether the process still answers.
+func (l *Life) Check(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, l.limits.Health)
+	defer cancel()
+	return l.Process.Health(ctx)
+}
+
+// Kill ends the process at once.
+func (l *Life) Kill(reason string) { l.Process.Kill(reason) }
+
+// End ends the process, asking first unless ctx has ended, answers what is in flight, and waits for everything.
+func (l *Life) End(ctx context.Context, reason string) launch.Exit {
+	exit := l.Process.Stop(ctx)
+	l.Bury(reason)
+	return exit
+}
+
+// Fail says that the process is of no more use, for a reason that its life could not see: it is killed, and Options.Broken is called unless
+// it was before. Bury it then.
+func (l *Life) Fail(why error) { l.Instance.Fail(why) }
+
+// Bury answers what is in flight and waits for the goroutines, after the process has ended.
+func (l *Life) Bury(reason string) {
+	if l.Instance != nil {
+		l.Instance.Close(reason)
+	}
+	l.cancel()
+	if l.Instance != nil {
+		l.Instance.Wait()
+	}
+	l.wg.Wait()
+}
+
+// plain takes gRPC's wrapping off an error.
+func plain(err error) error {
+	s, ok := status.FromError(err)
+	if !ok || s.Code() == codes.OK {
+		return err
+	}
+	switch s.Code() {
+	case codes.Unavailable:
+		return &rpcError{"the connection to it broke", err}
+	case codes.DeadlineExceeded:
+		return &rpcError{"it did not answer in time", err}
+	case codes.ResourceExhausted:
+		return &rpcError{"it sent a message that is too large", err}
+	case codes.Unimplemented:
+		return &rpcError{"it does not have this call: it is no foldhost plugin, or a broken one", err}
+	}
+	return &rpcError{"it answered with an error: " + line(s.Message()), err}
+}
+
+// rpcError is a failed call in words for people.
+type rpcError struct {
+	text string
+	err  error
+}
+
+func (e *rpcError) Error() string { return e.text }
+func (e *rpcError) Unwrap() error { return e.err }

@@ -1,0 +1,94 @@
+package supervise
+
+import (
+	"context"
+	"encoding/hex"
+	"io/fs"
+	"os"
+	"sync"
+
+	"github.com/foldhost/foldhost/host/internal/life"
+	"github.com/foldhost/foldhost/host/launch"
+)
+
+// Files remembers what is known of plugin files, so that one that has not changed is hashed and asked what it is once: fifty plugins
+// of 20 MB would be hashed for a second. A file counts as the same while the system says so and its size and times are the same.
+// Safe for concurrent use.
+type Files struct {
+	mu    sync.Mutex
+	known map[string]*fileFacts
+}
+
+// fileFacts are those of one version of a file.
+type fileFacts struct {
+	info fs.FileInfo
+	hash sync.Once
+	// digest is set once hash is done; description, guarded by Files.mu, once the plugin was asked.
+	digest      string
+	err         error
+	description *life.Description
+}
+
+// look finds the facts of the file at path, or begins new ones. nil when there is no file.
+func (f *Files) look(path string) *fileFacts {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if k := f.known[path]; k != nil && os.SameFile(k.info, info) && k.info.Size() == info.Size() && k.info.ModTime().Equal(info.ModTime()) {
+		return k
+	}
+	k := &fileFacts{info: info}
+	// Links to one file share its facts.
+	for _, other := range f.known {
+		if os.SameFile(other.info, info) && other.info.Size() == info.Size() && other.info.ModTime().Equal(info.ModTime()) {
+			k = other
+			break
+		}
+	}
+	if f.known == nil {
+		f.known = map[string]*fileFacts{}
+	}
+	f.known[path] = k
+	return k
+}
+
+// Digest hashes a file, unless it was hashed before.
+func (f *Files) Digest(ctx context.Context, path string) (string, error) {
+	k := f.look(path)
+	if k == nil {
+		_, err := launch.Inspect(path)
+		return "", err
+	}
+	k.hash.Do(func() {
+		file, err := launch.Inspect(path)
+		if err != nil {
+			k.err = err
+			return
+		}
+		defer file.Close()
+		sum, err := file.Sum(ctx)
+		k.digest, k.err = hex.EncodeToString(sum[:]), err
+	})
+	return k.digest, k.err
+}
+
+func (f *Files) description(k *fileFacts) *life.Description {
+	if k == nil {
+		return nil
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return k.description
+}
+
+func (f *Files) describe(k *fileFacts, d *life.Description) {
+	if k == nil {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	k.description = d
+}

@@ -1,0 +1,418 @@
+package supervise
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"github.com/foldhost/foldhost/host/internal/life"
+	"github.com/foldhost/foldhost/host/internal/restart"
+	"github.com/foldhost/foldhost/host/launch"
+	"github.com/foldhost/foldhost/registry"
+	"github.com/foldhost/foldhost/unit"
+)
+
+// Deps are what all plugins of a host share.
+type Deps struct {
+	Launcher *launch.Launcher
+	Registry *registry.Registry
+	Logger   *slog.Logger
+	Version  string
+	Ledger   *Ledger
+	Files    *Files
+	// Generation names processes.
+	Generation *atomic.Uint64
+	// Changed is called after something that others build on has changed: a description, units, tools. It must not wait for the plugin.
+	Changed func()
+	// HealthEvery is how often a process is asked whether it serves; 0 is 10 s.
+	HealthEvery time.Duration
+}
+
+// healthEvery: a plugin that stopped answering and has nothing to fold is found out within 15 s; one that has is found out by its deadlines.
+const healthEvery = 10 * time.Second
+
+// Plugin is one plugin that is kept up. Safe for concurrent use.
+type Plugin struct {
+	d    Deps
+	spec life.Spec
+	by   registry.Registrant
+
+	ctx   context.Context
+	stop  context.CancelFunc
+	ended chan struct{}
+	// tried is closed when the first start has ended, well or not.
+	tried     chan struct{}
+	triedOnce sync.Once
+	// again asks for another process; recount for another look at the failures. One place each.
+	again, recount chan struct{}
+	// retired are processes that another has taken over from, being stopped.
+	retired sync.WaitGroup
+	// stopping bounds the stop of the process: when it ends, the process is killed.
+	stopping context.Context
+	kill     context.CancelFunc
+
+	// regs are the registrations by key; they belong to run.
+	regs map[string]*registration
+
+	mu      sync.Mutex
+	status  Status
+	current *life.Life
+}
+
+// registration is one unit as it is registered.
+type registration struct {
+	*registry.Registration
+	unit *unit.Compiled
+}
+
+// New makes a plugin that is not started.
+func New(d Deps, by registry.Registrant, spec life.Spec) *Plugin {
+	if d.HealthEvery <= 0 {
+		d.HealthEvery = healthEvery
+	}
+	p := &Plugin{d: d, spec: spec, by: by, ended: make(chan struct{}), tried: make(chan struct{}), again: make(chan struct{}, 1),
+		recount: make(chan struct{}, 1), regs: map[string]*registration{}}
+	p.ctx, p.stop = context.WithCancel(context.Background())
+	p.stopping, p.kill = context.WithCancel(context.Background())
+	p.status = Status{Name: spec.Plugin, Path: spec.Path, State: Stopped, Since: time.Now()}
+	return p
+}
+
+// Start begins to keep it up. Called once.
+func (p *Plugin) Start() { go p.run() }
+
+// Tried is closed when the first start has ended, well or not.
+func (p *Plugin) Tried() <-chan struct{} { return p.tried }
+
+// Stop ends it: the process is asked, waited for and killed, at once when ctx ends. Its registrations are released. More than once is
+// harmless. Only for a plugin that was started.
+func (p *Plugin) Stop(ctx context.Context) {
+	p.stop()
+	defer context.AfterFunc(ctx, p.kill)()
+	<-p.ended
+}
+
+// Restart brings up a new process, which takes over when it is up; a plugin that waits or is parked is started at once. It does not wait.
+func (p *Plugin) Restart() {
+	p.d.Ledger.do(&p.spec, (*restart.History).Forget)
+	poke(p.again)
+}
+
+// Forgive says that one event of one session was to blame for the last deaths.
+func (p *Plugin) Forgive() {
+	p.d.Ledger.do(&p.spec, (*restart.History).Forgive)
+	poke(p.recount)
+}
+
+func poke(c chan struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Status says how it stands.
+func (p *Plugin) Status() Status {
+	p.mu.Lock()
+	s, l := p.status, p.current
+	p.mu.Unlock()
+	if l != nil {
+		s.Tail = l.Process.Tail()
+	}
+	return s
+}
+
+// Facts is Status without the plugin's output.
+func (p *Plugin) Facts() Status {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.status
+}
+
+// Digest hashes the plugin's file, unless that was done before.
+func (p *Plugin) Digest(ctx context.Context) (string, error) {
+	return p.d.Files.Digest(ctx, p.spec.Path)
+}
+
+// Spec is what is kept up.
+func (p *Plugin) Spec() life.Spec { return p.spec }
+
+// Registrant is who registers its units.
+func (p *Plugin) Registrant() registry.Registrant { return p.by }
+
+// set changes the status.
+func (p *Plugin) set(change func(*Status)) {
+	p.mu.Lock()
+	before := p.status.State
+	change(&p.status)
+	if p.status.State != before {
+		p.status.Since = time.Now()
+	}
+	p.mu.Unlock()
+}
+
+// attempt is one process, or the try to have one. Its failure counts once.
+type attempt struct {
+	life *life.Life
+	// over says that its end is wanted: it does not count.
+	over    atomic.Bool
+	counted sync.Once
+	upSince atomic.Int64 // in nanoseconds of the epoch, 0 while it is not up
+}
+
+// run is the plugin's goroutine.
+func (p *Plugin) run() {
+	defer close(p.ended)
+	defer p.finish()
+	var next *attempt
+	for p.ctx.Err() == nil {
+		a := next
+		if next = nil; a == nil {
+			p.set(func(s *Status) { s.State, s.Reason, s.Until = Starting, "", time.Time{} })
+			var err error
+			if a, err = p.attempt(); err != nil {
+				if p.ctx.Err() != nil {
+					return
+				}
+				p.rest(err)
+				continue
+			}
+			p.adopt(a)
+		}
+		var why error
+		if next, why = p.serve(a); next == nil && p.ctx.Err() == nil {
+			p.rest(why)
+		}
+	}
+}
+
+// attempt brings a process up.
+func (p *Plugin) attempt() (*attempt, error) {
+	a := &attempt{}
+	facts := p.d.Files.look(p.spec.Path)
+	known := p.d.Files.description(facts)
+	if known != nil {
+		p.set(func(s *Status) { s.Description = known })
+	}
+	l, err := life.Start(p.ctx, p.d.Launcher, p.spec, life.Options{
+		Generation:  p.d.Generation.Add(1),
+		HostVersion: p.d.Version,
+		Known:       known,
+		Described: func(d *life.Description) {
+			p.d.Files.describe(facts, d)
+			p.set(func(s *Status) { s.Description = d })
+			p.d.Changed()
+		},
+		Broken: func(why error, busy bool) { p.failed(a, why, busy) },
+	})
+	if err != nil {
+		if p.ctx.Err() == nil {
+			p.failed(a, err, false)
+			p.d.Logger.Error("a plugin did not start", "plugin", p.spec.Plugin, "error", err)
+		}
+		a.over.Store(true)
+		return nil, err
+	}
+	a.life = l
+	return a, nil
+}
+
+// failed counts a failure, before anybody else hears of it.
+func (p *Plugin) failed(a *attempt, why error, busy bool) {
+	if a.over.Load() {
+		return
+	}
+	a.counted.Do(func() {
+		now := time.Now()
+		f := restart.Failure{At: now, Busy: busy}
+		if since := a.upSince.Load(); since != 0 {
+			f.Up = now.Sub(time.Unix(0, since))
+		}
+		p.d.Ledger.do(&p.spec, func(h *restart.History) { h.Add(f) })
+		p.set(func(s *Status) { s.LastError = why.Error() })
+	})
+}
+
+// serve works with a process until it is gone. next is another one that has taken over or is ready to; otherwise why says what happened.
+func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
+	l := a.life
+	health := newHealth(l, p.d.HealthEvery)
+	defer health.stop()
+	type started struct {
+		a   *attempt
+		err error
+	}
+	var successor chan started
+	for {
+		select {
+		case <-p.ctx.Done():
+			if successor != nil {
+				if s := <-successor; s.a != nil {
+					p.retire(s.a)
+				}
+			}
+			a.over.Store(true)
+			p.set(func(s *Status) { s.State = Draining })
+			l.End(p.stopping, "the plugin is being stopped")
+			return nil, nil
+		case <-l.Process.Exited():
+			exit := l.Process.Exit()
+			l.Fail(&unit.GoneError{Reason: exit.String()})
+			l.Bury(exit.String())
+			why := &DiedError{Plugin: p.spec.Plugin, Exit: exit, Stderr: l.Process.Tail()}
+			p.lost(why)
+			if successor != nil {
+				if s := <-successor; s.a != nil {
+					p.adopt(s.a)
+					return s.a, nil
+				}
+			}
+			return nil, why
+		case set := <-l.Sets():
+			p.register(l, set, false)
+		case err := <-health.failed:
+			l.Fail(err)
+		case <-p.again:
+			if successor == nil {
+				c := make(chan started, 1)
+				successor = c
+				go func() {
+					s, err := p.attempt()
+					c <- started{s, err}
+				}()
+			}
+		case s := <-successor:
+			successor = nil
+			if s.err != nil {
+				p.d.Logger.Warn("a plugin's new process did not start; the one before serves on", "plugin", p.spec.Plugin, "error", s.err)
+				continue
+			}
+			p.adopt(s.a)
+			p.retire(a)
+			return s.a, nil
+		case <-p.recount:
+		}
+	}
+}
+
+// retire stops a process that has nothing to do any more.
+func (p *Plugin) retire(a *attempt) {
+	a.over.Store(true)
+	p.retired.Go(func() { a.life.End(p.stopping, "another process has taken over") })
+}
+
+// adopt makes a process the one that serves.
+func (p *Plugin) adopt(a *attempt) {
+	l := a.life
+	a.upSince.Store(time.Now().UnixNano())
+	p.register(l, l.First, true)
+	p.mu.Lock()
+	p.current = l
+	if p.status.Generation != 0 {
+		p.status.Restarts++
+	}
+	p.status.Pid, p.status.Generation = l.Process.Pid(), l.Generation
+	p.status.State, p.status.Reason, p.status.Until = Ready, "", time.Time{}
+	p.status.Since = time.Now()
+	p.mu.Unlock()
+	p.d.Changed()
+	p.triedOnce.Do(func() { close(p.tried) })
+	p.d.Logger.Info("a plugin is ready", "plugin", p.spec.Plugin, "version", l.Description.Version, "pid", l.Process.Pid(), "units", len(l.First.Units), "tools", len(l.First.Tools))
+}
+
+// lost says that the process is gone and nobody serves now.
+func (p *Plugin) lost(why *DiedError) {
+	for _, r := range p.regs {
+		r.Suspend(registry.Restarting, why.Exit.String())
+	}
+	p.mu.Lock()
+	p.status.Pid, p.status.Tail = 0, why.Stderr
+	p.current = nil
+	p.mu.Unlock()
+	p.d.Changed()
+	p.d.Logger.Error("a plugin's process died", "plugin", p.spec.Plugin, "exit", why.Exit.String())
+}
+
+// rest waits until the plugin is to be started again: until its backoff is over, or somebody asks.
+func (p *Plugin) rest(why error) {
+	permanent := isPermanent(why)
+	for parked := false; ; {
+		var d restart.Decision
+		random := rand.Float64()
+		p.d.Ledger.do(&p.spec, func(h *restart.History) { d = h.Decide(time.Now(), random) })
+		d.Park = d.Park || permanent
+		var over <-chan time.Time
+		var timer *time.Timer
+		if d.Park {
+			reason := parkReason(why, permanent, d.Recent)
+			for _, r := range p.regs {
+				r.Suspend(registry.Parked, reason)
+			}
+			p.set(func(s *Status) { s.State, s.Reason, s.Until = Parked, reason, time.Time{} })
+			if !parked {
+				p.d.Logger.Error("a plugin is parked; it starts again when somebody asks for it", "plugin", p.spec.Plugin, "reason", reason)
+			}
+			parked = true
+		} else {
+			timer = time.NewTimer(time.Until(d.Until))
+			over = timer.C
+			p.set(func(s *Status) { s.State, s.Reason, s.Until = Backoff, why.Error(), d.Until })
+		}
+		p.triedOnce.Do(func() { close(p.tried) })
+		again := false
+		select {
+		case <-p.ctx.Done():
+			again = true
+		case <-over:
+			again = true
+		case <-p.again:
+			again = true
+		case <-p.recount:
+		}
+		if timer != nil {
+			timer.Stop()
+		}
+		if again {
+			return
+		}
+	}
+}
+
+// finish is the end of run: nothing of the plugin is left.
+func (p *Plugin) finish() {
+	for _, r := range p.regs {
+		r.Release()
+	}
+	p.retired.Wait()
+	p.mu.Lock()
+	p.current = nil
+	p.status.State, p.status.Since, p.status.Pid = Stopped, time.Now(), 0
+	p.status.Reason, p.status.Until = "", time.Time{}
+	p.status.Units, p.status.Tools = nil, nil
+	p.mu.Unlock()
+	p.triedOnce.Do(func() { close(p.tried) })
+	p.kill()
+	p.d.Changed()
+}
+
+// isPermanent says whether a start would fail in the same way again, so that trying is of no use until something is changed.
+func isPermanent(err error) bool {
+	var config *life.ConfigError
+	var description *life.DescriptionError
+	var file *launch.FileError
+	var handshake *launch.HandshakeError
+	switch {
+	case errors.As(err, &config), errors.As(err, &description):
+		return true
+	case errors.As(err, &file):
+		return true
+	case errors.As(err, &handshake):
+		return handshake.Rule == "version" || handshake.Rule == "core-version" || handshake.Rule == "protocol"
+	}
+	return errors.Is(err, syscall.ENOEXEC)
+}

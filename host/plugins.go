@@ -1,0 +1,205 @@
+package host
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/foldhost/foldhost/host/config"
+	"github.com/foldhost/foldhost/host/discover"
+	"github.com/foldhost/foldhost/host/internal/life"
+	"github.com/foldhost/foldhost/host/internal/supervise"
+	"github.com/foldhost/foldhost/host/launch"
+	"github.com/foldhost/foldhost/registry"
+	"github.com/foldhost/foldhost/session"
+)
+
+// PluginOptions say which plugin processes a host keeps up. The zero value is the default directory without any configuration.
+type PluginOptions struct {
+	// Dir is where plugins lie; empty is what the config says, or ./plugins. A directory that somebody named must be there.
+	Dir string
+	// Config is what an operator says; nil is nothing.
+	Config *config.File
+	// SocketDir is where sockets lie while plugins start; empty picks one.
+	SocketDir string
+	// HealthEvery is how often each process is asked whether it serves; 0 is 10 s.
+	HealthEvery time.Duration
+}
+
+// plugins are the plugin processes of one host and what is known of them all together.
+//
+// The list of plugins does not change once the host is open. mu orders the making of the tables, which are immutable and swapped
+// whole, so that an append and a call read them without a lock.
+type plugins struct {
+	logger   *slog.Logger
+	launcher *launch.Launcher
+	list     []*supervise.Plugin // by name
+	// idle are plugins that are listed and not started.
+	idle   []Plugin
+	passed []discover.Passed
+	// warnings are what an operator should change, by plugin.
+	warnings map[string][]string
+	removed  func()
+
+	mu     sync.Mutex
+	owners atomic.Pointer[owners]
+	tools  atomic.Pointer[tools]
+}
+
+// newPlugins finds the plugins and makes them, without starting any.
+func newPlugins(o PluginOptions, logger *slog.Logger) (*plugins, []life.Spec, error) {
+	file := o.Config
+	if file == nil {
+		file = &config.File{}
+	}
+	dir, named := cmp.Or(o.Dir, file.PluginDir), true
+	if dir == "" {
+		dir, named = config.DefaultPluginDir, false
+	}
+	found, passed, err := discover.Dir(dir, named)
+	if err != nil {
+		return nil, nil, err
+	}
+	p := &plugins{logger: logger, passed: passed, warnings: map[string][]string{}}
+	paths := map[string]string{}
+	for _, f := range found {
+		paths[f.Name] = f.Path
+		p.warnings[f.Name] = f.Warnings
+	}
+	for name, c := range file.Plugins {
+		if c.Command != "" {
+			paths[name] = c.Command
+			delete(p.warnings, name)
+		} else if _, is := paths[name]; !is {
+			idle := Plugin{Name: name, State: PluginMissing, Reason: fmt.Sprintf("the configuration names it, and there is no such plugin in %s", dir)}
+			for _, skipped := range passed {
+				if skipped.Name == name {
+					idle.Path, idle.Reason = skipped.Path, fmt.Sprintf("%s %s", skipped.Path, skipped.Reason)
+				}
+			}
+			if c.Disabled {
+				idle.State, idle.Reason = PluginDisabled, ""
+			}
+			p.idle = append(p.idle, idle)
+		}
+	}
+	var specs []life.Spec
+	for name, path := range paths {
+		c := file.Plugins[name]
+		if c.Disabled {
+			p.idle = append(p.idle, Plugin{Name: name, Path: path, State: PluginDisabled})
+			continue
+		}
+		specs = append(specs, specOf(name, path, c))
+	}
+	slices.SortFunc(specs, func(a, b life.Spec) int { return strings.Compare(a.Plugin, b.Plugin) })
+	return p, specs, nil
+}
+
+// specOf says how to start a plugin.
+func specOf(name, path string, c config.Plugin) life.Spec {
+	t := c.Timeouts
+	s := life.Spec{
+		Spec: launch.Spec{Plugin: name, Path: path, Args: c.Args, Env: c.Env, MTLS: c.MTLS,
+			Timeouts: launch.Timeouts{Start: t.Start, Drain: t.Drain, Exit: t.Exit}},
+		Config: c.Config,
+		Limits: life.Limits{Describe: t.Describe, Configure: t.Configure, Register: t.Register, Batch: t.Batch, Tool: t.Tool, Health: t.Health},
+	}
+	if c.MemoryLimit > 0 {
+		// What a Go program keeps to by itself; the plugin's own variables win.
+		s.Env = append([]string{"GOMEMLIMIT=" + strconv.FormatInt(c.MemoryLimit, 10)}, s.Env...)
+	}
+	return s
+}
+
+// batchDeadline is the longest that a batch of any plugin may take.
+func batchDeadline(specs []life.Spec) time.Duration {
+	longest := 10 * time.Second
+	for _, s := range specs {
+		longest = max(longest, s.Limits.Batch)
+	}
+	return longest
+}
+
+// start brings all plugins up, each on its own.
+func (p *plugins) start(specs []life.Spec, o PluginOptions, r *registry.Registry, sessions *session.Set) error {
+	var err error
+	if p.launcher, err = launch.New(launch.Options{Logger: p.logger, SocketDir: o.SocketDir}); err != nil {
+		return err
+	}
+	deps := supervise.Deps{Launcher: p.launcher, Registry: r, Logger: p.logger, Version: Version(), Ledger: &supervise.Ledger{}, Files: &supervise.Files{},
+		Generation: &atomic.Uint64{}, Changed: p.changed, HealthEvery: o.HealthEvery}
+	for _, spec := range specs {
+		p.list = append(p.list, supervise.New(deps, registry.Registrant{Plugin: spec.Plugin}, spec))
+	}
+	p.changed()
+	p.removed = sessions.AddHook(p.guard)
+	for _, one := range p.list {
+		one.Start()
+	}
+	return nil
+}
+
+// changed makes the tables anew.
+func (p *plugins) changed() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	all := make([]supervise.Status, len(p.list))
+	for i, one := range p.list {
+		all[i] = one.Facts()
+	}
+	p.owners.Store(newOwners(all))
+	p.tools.Store(newTools(p.list, all))
+}
+
+// poisoned is what the registry says when one event of one session ended a process.
+func (p *plugins) poisoned(by registry.Registrant) {
+	for _, one := range p.list {
+		if one.Registrant() == by {
+			one.Forgive()
+		}
+	}
+}
+
+// wait waits until the first start of every plugin has ended.
+func (p *plugins) wait(ctx context.Context) error {
+	for _, one := range p.list {
+		select {
+		case <-one.Tried():
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// stop stops all plugins at once: each is asked, waited for, killed.
+func (p *plugins) stop(ctx context.Context) {
+	if p.removed != nil {
+		p.removed()
+	}
+	var all sync.WaitGroup
+	for _, one := range p.list {
+		all.Go(func() { one.Stop(ctx) })
+	}
+	all.Wait()
+	if p.launcher != nil {
+		p.launcher.Close()
+	}
+}
+
+func (p *plugins) find(name string) *supervise.Plugin {
+	for _, one := range p.list {
+		if one.Spec().Plugin == name {
+			return one
+		}
+	}
+	return nil
+}

@@ -1,0 +1,277 @@
+package host
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/host/internal/life"
+	"github.com/foldhost/foldhost/host/internal/supervise"
+	"github.com/foldhost/foldhost/session"
+	"github.com/foldhost/foldhost/unit"
+)
+
+// tools says which tool of which plugin serves under a name. Immutable.
+type tools struct{ byName map[string]*offered }
+
+// offered is a tool with its plugin, and what decides whether its values were overtaken.
+type offered struct {
+	*life.Tool
+	plugin *supervise.Plugin
+	// folds are the event types that units of the plugin fold; nil is every type.
+	folds []string
+}
+
+// newTools gives each name to the first plugin by name that offers it.
+func newTools(list []*supervise.Plugin, all []supervise.Status) *tools {
+	t := &tools{byName: map[string]*offered{}}
+	for i, s := range all { // by name
+		folds := []string{}
+		for _, u := range s.Units {
+			if u.Events == nil {
+				folds = nil
+				break
+			}
+			folds = append(folds, u.Events...)
+		}
+		for j := range s.Tools {
+			tool := &s.Tools[j]
+			if t.byName[tool.Name] == nil {
+				t.byName[tool.Name] = &offered{tool, list[i], folds}
+			}
+		}
+	}
+	return t
+}
+
+func (t *tools) find(name string) *offered { return t.byName[name] }
+
+// ToolResult is what a call of a tool gave.
+type ToolResult struct {
+	// Text is what to show; for an error result, what went wrong.
+	Text string
+	// Value is JSON true to the tool's result schema; nil where the tool has none, and in an error result.
+	Value json.RawMessage
+	// IsError says that the tool did not do what it was asked for. Nothing was appended then.
+	IsError bool
+	// Events are what was appended, as logged.
+	Events []event.Event
+}
+
+// UnknownToolError: no plugin offers a tool of this name.
+type UnknownToolError struct{ Name string }
+
+func (e *UnknownToolError) Error() string { return fmt.Sprintf("no plugin offers a tool %q", e.Name) }
+
+// PluginUnavailableError: the plugin cannot be asked now. Nothing was appended.
+type PluginUnavailableError struct {
+	Plugin string
+	State  PluginState
+	Err    error
+}
+
+func (e *PluginUnavailableError) Error() string {
+	return fmt.Sprintf("plugin %q does not answer (%s): %v", e.Plugin, e.State, e.Err)
+}
+func (e *PluginUnavailableError) Unwrap() error { return e.Err }
+
+// ToolBrokenError: a tool gave back what it must not give. Nothing was appended.
+type ToolBrokenError struct{ Plugin, Tool, Reason string }
+
+func (e *ToolBrokenError) Error() string {
+	return fmt.Sprintf("tool %q of plugin %q broke its contract: %s", e.Tool, e.Plugin, e.Reason)
+}
+
+// maxAsks is how often a tool is asked when its values were overtaken. Three: who loses three times in a row is in a race that a fourth time does
+// not end.
+const maxAsks = 3
+
+// maxRaces bounds the appends that were overtaken by events which do not concern the plugin. Each of them means that somebody else got ahead.
+const maxRaces = 1000
+
+// CallTool runs a tool for a session: it sees the values of its plugin's units as of one cut, and the events that it gives back are appended
+// together, unless an event that its plugin's units fold came in between. Then it is asked again with newer values.
+//
+// What a caller can put right is no error but a result with IsError: wrong arguments, a tool that refuses, values that are overtaken again and
+// again. Errors: *UnknownToolError, *PluginUnavailableError, *ToolBrokenError, those of Snapshot and of session.AppendBatch, ctx's.
+func (h *Host) CallTool(ctx context.Context, s *session.Session, name string, arguments json.RawMessage) (ToolResult, error) {
+	var tool *offered
+	if h.plugins != nil {
+		tool = h.plugins.tools.Load().find(name)
+	}
+	if tool == nil {
+		return ToolResult{}, &UnknownToolError{name}
+	}
+	if len(arguments) == 0 {
+		arguments = json.RawMessage("{}")
+	}
+	if wrong := tool.Arguments.Check(arguments); len(wrong) > 0 {
+		return ToolResult{IsError: true, Text: "The arguments are wrong: " + mismatches(wrong)}, nil
+	}
+	c := toolCall{host: h, session: s, tool: tool, arguments: arguments}
+	for asked := 1; ; asked++ {
+		result, overtaken, err := c.ask(ctx)
+		switch {
+		case err != nil || !overtaken:
+			return result, err
+		case tool.Retry == unit.RetryNever:
+			return ToolResult{IsError: true, Text: "The session changed while the tool ran, and nothing was done. Look at the new state and decide again."}, nil
+		case asked == maxAsks:
+			return ToolResult{IsError: true, Text: "The session changes faster than the tool can answer, and nothing was done. Try again."}, nil
+		}
+	}
+}
+
+// toolCall is one call under way.
+type toolCall struct {
+	host      *Host
+	session   *session.Session
+	tool      *offered
+	arguments json.RawMessage
+}
+
+// ask asks the tool once. overtaken says that nothing was appended because its values are old.
+func (c *toolCall) ask(ctx context.Context) (result ToolResult, overtaken bool, err error) {
+	call := unit.ToolCall{Session: c.session.ID(), Arguments: c.arguments, Values: map[string]json.RawMessage{}}
+	if call.Seq, err = c.cut(ctx, call.Values); err != nil {
+		return ToolResult{}, false, err
+	}
+	said, err := c.tool.Call(ctx, call)
+	if err != nil {
+		result, err := c.failed(ctx, err)
+		return result, false, err
+	}
+	if err := c.check(&said); err != nil {
+		return ToolResult{}, false, err
+	}
+	result = ToolResult{Text: said.Text, Value: said.Value}
+	if len(said.Events) > 0 {
+		result.Events, overtaken, err = c.append(ctx, call.Seq, said.Events)
+	}
+	return result, overtaken, err
+}
+
+// cut fixes the seq that the tool sees, with the values of that seq.
+func (c *toolCall) cut(ctx context.Context, values map[string]json.RawMessage) (int64, error) {
+	if len(c.tool.Reads) == 0 {
+		info, err := c.session.Info(ctx)
+		return info.Seq - 1, err
+	}
+	block, err := c.host.Snapshot(ctx, c.session, c.tool.Reads...)
+	if err != nil {
+		return 0, err
+	}
+	for key, view := range block.Values {
+		values[key] = view
+	}
+	return block.AsOfSeq, nil
+}
+
+// failed makes a result of an error, where it is the tool's own.
+func (c *toolCall) failed(ctx context.Context, err error) (ToolResult, error) {
+	var refused *life.FailureError
+	var gone *unit.GoneError
+	var late *unit.DeadlineError
+	plugin := c.tool.plugin.Spec().Plugin
+	switch {
+	case errors.As(err, &refused):
+		return ToolResult{IsError: true, Text: refused.Message}, nil
+	case ctx.Err() != nil:
+		return ToolResult{}, ctx.Err()
+	case errors.As(err, &gone), errors.As(err, &late):
+		return ToolResult{}, &PluginUnavailableError{Plugin: plugin, State: PluginState(c.tool.plugin.Facts().State), Err: err}
+	}
+	return ToolResult{}, &ToolBrokenError{Plugin: plugin, Tool: c.tool.Name, Reason: err.Error()}
+}
+
+// check says what a tool must not give back.
+func (c *toolCall) check(r *unit.ToolResult) error {
+	plugin := c.tool.plugin.Spec().Plugin
+	broken := func(format string, args ...any) error {
+		return &ToolBrokenError{Plugin: plugin, Tool: c.tool.Name, Reason: fmt.Sprintf(format, args...)}
+	}
+	switch {
+	case c.tool.Result == nil && r.Value != nil:
+		return broken("it gives a value and has no result schema")
+	case c.tool.Result != nil && r.Value == nil:
+		return broken("it has a result schema and gives no value")
+	case c.tool.Result != nil:
+		if wrong := c.tool.Result.Check(r.Value); len(wrong) > 0 {
+			return broken("its value is not what its result schema says: %s", mismatches(wrong))
+		}
+	}
+	owners := c.host.plugins.owners.Load()
+	for i, e := range r.Events {
+		if owner, owned := owners.byType[e.Type]; !owned || owner.plugin != plugin {
+			return broken("events[%d] is of type %q, which its plugin does not own", i, e.Type)
+		}
+		if err := owners.check(&event.Event{Type: e.Type, Data: e.Data}); err != nil {
+			return broken("events[%d]: %v", i, err)
+		}
+	}
+	return nil
+}
+
+// append appends what the tool gave, unless the log has grown since seq by something that its plugin folds.
+func (c *toolCall) append(ctx context.Context, seq int64, events []unit.ToolEvent) (logged []event.Event, overtaken bool, err error) {
+	batch := session.Batch{Items: make([]session.Item, len(events))}
+	for i, e := range events {
+		batch.Items[i] = session.Item{Type: e.Type, Data: e.Data, Ignorable: e.Ignorable}
+	}
+	for race := 0; ; race++ {
+		next := seq + 1
+		batch.ExpectedSeq = &next
+		_, logged, err = c.session.AppendBatch(ctx, batch)
+		var conflict *eventlog.SeqConflictError
+		if err == nil || !errors.As(err, &conflict) || race == maxRaces {
+			return logged, false, err
+		}
+		head, concerns, err := c.grown(ctx, next)
+		if err != nil || concerns {
+			return nil, concerns, err
+		}
+		seq = head
+	}
+}
+
+// grown says up to where the log has grown from seq on, and whether by something that the plugin folds.
+func (c *toolCall) grown(ctx context.Context, from int64) (head int64, concerns bool, err error) {
+	info, err := c.session.Info(ctx)
+	if err != nil {
+		return 0, false, err
+	}
+	for ev, err := range eventlog.Scan(ctx, c.host.store, eventlog.Query{Life: lifeOf(c.session), From: from, To: info.Seq, Types: c.tool.folds}) {
+		if err != nil {
+			return 0, false, err
+		}
+		_ = ev
+		return 0, true, nil
+	}
+	return info.Seq - 1, false, nil
+}
+
+func mismatches(all []unit.Mismatch) string {
+	texts := make([]string, len(all))
+	for i, m := range all {
+		texts[i] = m.String()
+	}
+	return strings.Join(texts, "; ")
+}
+
+// Tools lists the tools that can be called, sorted by name; one that another shadows is not among them.
+func (h *Host) Tools() []PluginTool {
+	if h.plugins == nil {
+		return nil
+	}
+	var all []PluginTool
+	for _, t := range h.plugins.tools.Load().byName {
+		all = append(all, toolOf(t.Tool))
+	}
+	slices.SortFunc(all, func(a, b PluginTool) int { return strings.Compare(a.Name, b.Name) })
+	return all
+}
