@@ -20,7 +20,7 @@ const (
 // Encode makes lossless JSON of a Go value. json.RawMessage and []byte are taken as JSON text and compacted; everything
 // else is marshalled as encoding/json does, but without rewriting <, > and &; a json.RawMessage inside keeps its bytes.
 // The result shares nothing with v. What JSON cannot carry is refused, never repaired: NaN, infinities, negative zero,
-// functions, channels, cycles, strings that are not UTF-8. The error is an *Error with code data-not-lossless.
+// functions, channels, cycles, strings that are not UTF-8, and what nests more than 16,000 values of Go deep. The error is an *Error with code data-not-lossless.
 func Encode(v any) (raw json.RawMessage, err error) {
 	switch v := v.(type) {
 	case json.RawMessage:
@@ -34,6 +34,9 @@ func Encode(v any) (raw json.RawMessage, err error) {
 			raw, err = nil, &Error{Code: DataNotLossless, Rule: ruleMarshaler, Path: "$", Reason: fmt.Sprintf("marshalling %T panicked: %v", v, p)}
 		}
 	}()
+	if tooDeep(reflect.ValueOf(v), 0) {
+		return nil, &Error{Code: DataNotLossless, Rule: ruleUnsupported, Path: "$", Reason: fmt.Sprintf("this %T is a cycle, or nests without end; make it flatter", v)}
+	}
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
@@ -62,7 +65,7 @@ func Encode(v any) (raw json.RawMessage, err error) {
 // badText finds a string that is not UTF-8 in a value that encoding/json has just marshalled, and so one that ends. Values
 // that marshal themselves are left alone: what they wrote has been checked as JSON.
 func badText(v reflect.Value, path string, depth int) (string, bool) {
-	if !v.IsValid() || depth > 2*MaxDepth {
+	if !v.IsValid() || depth > maxGoDepth {
 		return "", false
 	}
 	if v.CanInterface() {
@@ -103,10 +106,10 @@ func badText(v reflect.Value, path string, depth int) (string, bool) {
 	case reflect.Struct:
 		for i := range v.NumField() {
 			f := v.Type().Field(i)
-			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
-			if name == "-" || !f.IsExported() && !f.Anonymous {
+			if !encoded(f) {
 				continue
 			}
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			where := path
 			switch {
 			case name != "":

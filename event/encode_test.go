@@ -29,6 +29,60 @@ func (w texts) MarshalText() ([]byte, error) { return []byte(w), nil }
 
 type loop struct{ Next *loop }
 
+type link *link
+
+type hidden string
+
+func TestGoValuesNestWhereJSONDoesNot(t *testing.T) {
+	var end link
+	for range 1000 {
+		next := end
+		end = &next
+	}
+	if got, err := event.Encode(end); err != nil || string(got) != `null` {
+		t.Errorf("a thousand pointers: %s, %v", got, err)
+	}
+	list := &loop{}
+	for range event.MaxDepth - 1 {
+		list = &loop{list}
+	}
+	if _, err := event.Encode(list); err != nil {
+		t.Errorf("as deep as JSON may be: %v", err)
+	}
+}
+
+// endless are values that encoding/json would follow until the stack is used up, which no program survives.
+func endless() map[string]any {
+	var pointers link
+	list, boxes := &loop{}, any(1)
+	for range 3_000_000 {
+		next := pointers
+		pointers = &next
+		list = &loop{list}
+		boxes = []any{boxes}
+	}
+	return map[string]any{"pointers": pointers, "a list": list, "boxes": boxes, "boxes inside": map[string]any{"x": boxes},
+		"a list inside": []any{struct{ List *loop }{list}}, "an embedded list": struct{ loop }{*list}, "a map": map[string]*loop{"x": list}, "an array": [1]any{boxes}}
+}
+
+func TestEndlessValuesAreRefused(t *testing.T) {
+	values := endless()
+	for name, v := range values {
+		_, err := event.Encode(v)
+		if e := refusal(t, err); e.Code != event.DataNotLossless || e.Rule != "unsupported-value" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	unseen := struct {
+		Hidden any `json:"-"`
+		hidden
+		unread any
+	}{values["a list"], "\xff", values["boxes"]}
+	if got, err := event.Encode(unseen); err != nil || string(got) != `{}` {
+		t.Errorf("what is not encoded may be endless: %s, %v", got, err)
+	}
+}
+
 func TestGoValuesBecomeLosslessJSON(t *testing.T) {
 	for _, c := range []struct {
 		v    any
@@ -87,6 +141,11 @@ func TestWhatJSONCannotCarryIsRefused(t *testing.T) {
 	for range event.MaxDepth + 1 {
 		deep = []any{deep}
 	}
+	far := any("a\xff")
+	for range event.MaxDepth - 1 {
+		next := far
+		far = []*any{&next}
+	}
 	for _, c := range []struct {
 		name string
 		v    any
@@ -109,6 +168,10 @@ func TestWhatJSONCannotCarryIsRefused(t *testing.T) {
 			Ok   string
 			List []any `json:"list,omitempty"`
 		}{"\ufffd", []any{1, map[string]string{"odd key": "\xed\xa0\x80"}}}, "invalid-utf-8", `$.list[1]["odd key"]`},
+		{"text that is not UTF-8, far inside", far, "invalid-utf-8", ""},
+		{"text that is not UTF-8, under the name -", struct {
+			Dash string `json:"-,"`
+		}{"\xff"}, "invalid-utf-8", `$["-"]`},
 		{"a key that is not UTF-8", map[string]int{"\xff": 1}, "invalid-utf-8", "$"},
 		{"two keys that are not UTF-8", map[string]int{"\xff": 1, "\xfe": 2}, "duplicate-key", ""},
 		{"a text of its own that is not UTF-8", []any{texts("\xff")}, "invalid-utf-8", "$[0]"},
