@@ -77,6 +77,12 @@ func (e *entry) Detach(deleted bool) {
 	}
 }
 
+func (l *ledger) failAt(seq int64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.panicAt = seq
+}
+
 // head is what the drive of a session has seen; ok is false when none is attached.
 func (l *ledger) head(id string) (head int64, ok bool) {
 	l.mu.Lock()
