@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"strings"
 	"testing"
 
@@ -15,7 +16,12 @@ import (
 	"github.com/foldhost/foldhost/unit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		removeBuilt()
+		os.Exit(code)
+	}))
+}
 
 // number is a unit that counts the events "step" and fails at its own event "break" by an error or a panic.
 func number(key string) unit.Definition {

@@ -11,7 +11,6 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
-	"github.com/foldhost/foldhost/host/internal/spool"
 	"github.com/foldhost/foldhost/registry"
 	"github.com/foldhost/foldhost/session"
 	"github.com/foldhost/foldhost/surface"
@@ -29,7 +28,7 @@ type ReplayOptions struct {
 	// Header and Events are the log, as a reader of the interchange format gives them. Events are pulled once and in order.
 	Header event.Header
 	Events iter.Seq2[event.Draft, error]
-	// Units are folded over it.
+	// Units are folded over it. Only the function Replay looks at them; a Replayer has its own.
 	Units []Unit
 	// At ends the replay right after this seq: the rest of the log is not even read. −1 is the empty log, nil the whole.
 	At *int64
@@ -37,7 +36,7 @@ type ReplayOptions struct {
 	Watch Watcher
 	// Progress hears up to which seq of how many events the units are folded, from time to time and not when there is a Watch; nil for nobody.
 	Progress func(reached, events int64)
-	// Logger is for those who look for what the result does not say; nil discards.
+	// Logger is for those who look for what the result does not say; nil discards. Only the function Replay looks at it.
 	Logger *slog.Logger
 }
 
@@ -59,28 +58,19 @@ func (e *NotReachedError) Error() string {
 	return fmt.Sprintf("the log ends at seq %d, before %d: ask for a seq up to %d", e.Seq, e.Want, e.Seq)
 }
 
-// Replay accepts a log event by event, as an import would, folds the units over it and says what comes out. It holds neither the log
-// nor its messages in memory: what is larger than a small buffer is spooled to a temporary file, and what the result needs
-// grows with the result.
-//
-// A log that is refused gives the error of its reader or of acceptance, usually an *event.IndexError; see RefusalOf. A unit that fails is
-// no error: its key is in Unavailable.
+// Replay replays one log with o.Units and no plugin processes. See Replayer.Replay.
 func Replay(ctx context.Context, o ReplayOptions) (*Result, error) {
-	store := spool.New("")
-	defer store.Close()
-	h := New(Options{Store: store, Logger: quiet(o.Logger)})
-	defer h.Close()
-	for _, u := range o.Units {
-		if _, err := h.Register(u.Plugin, u.Definition); err != nil {
-			return nil, fmt.Errorf("registering unit %q of plugin %q: %w", u.Key, u.Plugin, err)
-		}
-	}
-	s, err := h.sessions.Import(ctx, o.Header, prefix(o.Events, o.At))
+	r, err := NewReplayer(ReplayerOptions{Logger: o.Logger})
 	if err != nil {
 		return nil, err
 	}
-	r := &replay{ctx: ctx, host: h, session: s, store: store, watch: o.Watch, progress: o.Progress}
-	return r.run()
+	defer r.Close()
+	for _, u := range o.Units {
+		if err := r.Register(u); err != nil {
+			return nil, err
+		}
+	}
+	return r.Replay(ctx, o)
 }
 
 // quiet is a logger that discards where there is none: results and errors say what has to be said.
@@ -117,9 +107,11 @@ func prefix(events iter.Seq2[event.Draft, error], at *int64) iter.Seq2[event.Dra
 
 // replay is one accepted log on its way to a result.
 type replay struct {
-	ctx      context.Context
-	host     *Host
-	session  *session.Session
+	ctx     context.Context
+	host    *Host
+	session *session.Session
+	// header is the log's own: the session goes by another id.
+	header   event.Header
 	store    eventlog.Store
 	watch    Watcher
 	progress func(reached, events int64)
@@ -131,7 +123,7 @@ func (r *replay) run() (*Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	r.result.Header, r.result.Events = r.session.Header(), info.Seq
+	r.result.Header, r.result.Events = r.header, info.Seq
 	if r.watch != nil {
 		if err := r.watch.Accepted(r.result.Header, info.Seq); err != nil {
 			return nil, err

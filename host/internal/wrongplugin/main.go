@@ -1,0 +1,284 @@
+// Command wrongplugin is a plugin for the tests of package host: a good one, unless its arguments name ways to misbehave. It speaks the protocol
+// directly, so that it can break every rule of it.
+//
+// It offers the units count, sum and last, which fold "step" events and the "poison" ones, the tools add and stats, and owns "wrong/added".
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hashicorp/go-hclog"
+	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/internal/foldwire"
+	"github.com/foldhost/foldhost/pluginproto"
+	"github.com/foldhost/foldhost/unit"
+)
+
+func main() {
+	go lifeline()
+	s := &server{modes: map[string]string{}}
+	for _, arg := range os.Args[1:] {
+		name, value, _ := strings.Cut(arg, "=")
+		s.modes[name] = value
+	}
+	plugin.Serve(&plugin.ServeConfig{
+		HandshakeConfig:  pluginproto.Handshake(),
+		VersionedPlugins: pluginproto.Sets(s),
+		GRPCServer:       pluginproto.NewServer,
+		Logger:           hclog.NewNullLogger(),
+	})
+}
+
+// lifeline ends the process when its host ends.
+func lifeline() {
+	if os.Getenv(pluginproto.LifelineEnv) != pluginproto.LifelineStdin {
+		return
+	}
+	buf := make([]byte, 1)
+	for {
+		if _, err := os.Stdin.Read(buf); err != nil {
+			os.Exit(0)
+		}
+	}
+}
+
+type server struct {
+	pluginproto.UnimplementedPluginServer
+	modes      map[string]string
+	generation uint64
+	local      *unit.Local
+
+	batches, events atomic.Int64
+}
+
+// is says whether a mode is on.
+func (s *server) is(mode string) bool { _, on := s.modes[mode]; return on }
+
+// stumble hangs or exits in a call where a mode says so.
+func (s *server) stumble(call string) {
+	if s.is("hang-" + call) {
+		select {}
+	}
+	if s.is("exit-" + call) {
+		fmt.Fprintf(os.Stderr, "exiting in %s\n", call)
+		os.Exit(3)
+	}
+	if s.is("panic-" + call) {
+		go panic("a panic in " + call)
+		select {}
+	}
+	if s.is("slow-" + call) {
+		time.Sleep(300 * time.Millisecond)
+	}
+}
+
+func (s *server) Describe(context.Context, *pluginproto.DescribeRequest) (*pluginproto.DescribeResponse, error) {
+	s.stumble("describe")
+	d := &pluginproto.DescribeResponse{
+		Name: "wrongplugin", Version: "1.2.3", Summary: "a plugin for tests",
+		ConfigSchema: []byte(`{"type":"object","properties":{"limit":{"type":"integer"}},"additionalProperties":false}`),
+		OwnedEvents:  []*pluginproto.OwnedEvent{{Type: "wrong/added", DataSchema: []byte(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"]}`)}},
+	}
+	if s.is("required-config") {
+		d.ConfigSchema = []byte(`{"type":"object","properties":{"limit":{"type":"integer"}},"required":["limit"]}`)
+	}
+	if typ := s.modes["owns"]; typ != "" {
+		d.OwnedEvents = []*pluginproto.OwnedEvent{{Type: typ}}
+	}
+	if s.is("bad-config-schema") {
+		d.ConfigSchema = []byte(`{"type":12}`)
+	}
+	return d, nil
+}
+
+func (s *server) Configure(_ context.Context, r *pluginproto.ConfigureRequest) (*pluginproto.ConfigureResponse, error) {
+	s.stumble("configure")
+	s.generation = r.Generation
+	var err error
+	if s.local, err = unit.NewLocal(s.definitions()...); err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	if s.is("config-problem") {
+		return &pluginproto.ConfigureResponse{Problems: []*pluginproto.ConfigProblem{{Path: "$.limit", Message: "is not to its taste"}}}, nil
+	}
+	return &pluginproto.ConfigureResponse{}, nil
+}
+
+func (s *server) Registrations(_ *pluginproto.RegistrationsRequest, out pluginproto.Plugin_RegistrationsServer) error {
+	s.stumble("register")
+	set := &pluginproto.RegistrationSet{}
+	for _, def := range s.definitions() {
+		set.Units = append(set.Units, foldwire.Unit(&def))
+	}
+	if s.is("bad-key") {
+		set.Units = append(set.Units, &pluginproto.Unit{Key: "no key!", StateSchema: []byte("{}")})
+	}
+	if s.is("bad-schema") {
+		set.Units = append(set.Units, &pluginproto.Unit{Key: "unsound", StateSchema: []byte(`{"$ref":"file:///etc/passwd"}`)})
+	}
+	tool := func(name string, reads ...string) {
+		set.Tools = append(set.Tools, &pluginproto.Tool{Name: name, Description: "for tests", ArgumentSchema: []byte(`{"type":"object","properties":{"n":{"type":"integer"}}}`),
+			ResultSchema: []byte(`{"type":"object"}`), Reads: reads})
+	}
+	tool("add", s.key("count"))
+	tool("stats")
+	if s.is("bad-tool") {
+		tool("no tool!")
+		tool("reader", "somebody-else")
+	}
+	if s.is("never") {
+		set.Tools[0].Retry = pluginproto.Retry_RETRY_NEVER
+	}
+	if err := out.Send(set); err != nil {
+		return err
+	}
+	if s.is("shrink") {
+		// A unit goes as soon as something was folded.
+		for s.batches.Load() == 0 {
+			time.Sleep(5 * time.Millisecond)
+		}
+		set.Units = set.Units[:1]
+		if err := out.Send(set); err != nil {
+			return err
+		}
+	}
+	<-out.Context().Done()
+	return nil
+}
+
+func (s *server) Fold(stream pluginproto.Plugin_FoldServer) error {
+	if s.is("end-fold") {
+		return nil
+	}
+	var sending sync.Mutex
+	var held []*pluginproto.FoldReply
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		s.stumble("fold")
+		s.batches.Add(1)
+		s.events.Add(int64(len(m.Events)))
+		b, err := foldwire.ReadBatch(m)
+		if err != nil {
+			return err
+		}
+		s.local.Submit(context.Background(), b, func(r unit.Reply) {
+			sending.Lock()
+			defer sending.Unlock()
+			var out []*pluginproto.FoldReply
+			for reply := range foldwire.Replies(&r, m.Batch, m.Generation) {
+				out = append(out, s.spoil(reply, &b)...)
+			}
+			if s.is("out-of-order") {
+				// Answers two by two, the later first, once there are two.
+				if held = append(held, out...); len(held) < 2 && len(b.Events) > 0 {
+					time.AfterFunc(20*time.Millisecond, func() {
+						sending.Lock()
+						defer sending.Unlock()
+						for _, reply := range held {
+							stream.Send(reply)
+						}
+						held = nil
+					})
+					return
+				}
+				out = nil
+				for i := len(held) - 1; i >= 0; i-- {
+					out = append(out, held[i])
+				}
+				held = nil
+			}
+			for _, reply := range out {
+				if stream.Send(reply) != nil {
+					return
+				}
+			}
+		})
+	}
+}
+
+// spoil makes of a reply what a mode says, from the first batch with events on.
+func (s *server) spoil(m *pluginproto.FoldReply, b *unit.Batch) []*pluginproto.FoldReply {
+	if len(b.Events) == 0 {
+		return []*pluginproto.FoldReply{m}
+	}
+	one := func() *pluginproto.CellValue { return &pluginproto.CellValue{Cell: uint64(b.Cells[0]), Seq: b.Through} }
+	switch {
+	case s.is("reply-twice"):
+		return []*pluginproto.FoldReply{m, m}
+	case s.is("reply-generation"):
+		m.Generation--
+	case s.is("reply-unasked"):
+		m.Batch += 100
+	case s.is("reply-unknown-cell"):
+		m.Values = append(m.Values, &pluginproto.CellValue{Cell: 1 << 40, Seq: b.Through, View: []byte("1")})
+	case s.is("reply-huge"):
+		v := one()
+		v.View = []byte(`"` + strings.Repeat("x", 17<<20) + `"`)
+		m.Values = []*pluginproto.CellValue{v}
+	case s.is("reply-utf8"):
+		m.ProtoReflect().SetUnknown([]byte{8<<3 | 2, 2, 0xff, 0xfe})
+	case s.is("reply-refused"):
+		m.Refused = "not today"
+	case s.is("reply-wrong-value"):
+		for _, v := range m.Values {
+			v.View = []byte(`"not a number"`)
+		}
+	case s.is("reply-no-json"):
+		for _, v := range m.Values {
+			v.View = []byte(`{"open`)
+		}
+	case s.is("reply-backwards"):
+		for _, v := range m.Values {
+			v.Seq = b.Through + 5
+		}
+	}
+	return []*pluginproto.FoldReply{m}
+}
+
+func (s *server) CallTool(_ context.Context, r *pluginproto.CallToolRequest) (*pluginproto.CallToolResponse, error) {
+	s.stumble("tool")
+	ok := &pluginproto.ToolSuccess{Text: "done", Value: []byte(`{}`)}
+	switch r.Tool {
+	case "stats":
+		ok.Value = fmt.Appendf(nil, `{"batches":%d,"events":%d,"pid":%d}`, s.batches.Load(), s.events.Load(), os.Getpid())
+	case "add":
+		n, _ := event.Integer(event.Lookup(r.Arguments, "n"))
+		if n < 0 {
+			return &pluginproto.CallToolResponse{Outcome: &pluginproto.CallToolResponse_Failure{Failure: &pluginproto.ToolFailure{Message: "n is below zero"}}}, nil
+		}
+		view := "null"
+		if len(r.Values) > 0 {
+			view = string(r.Values[0].View)
+		}
+		ok.Value = fmt.Appendf(nil, `{"seq":%d,"count":%s}`, r.Seq, view)
+		ok.Events = []*pluginproto.NewEvent{{Type: "wrong/added", Data: fmt.Appendf(nil, `{"n":%d}`, n)}}
+		if typ := s.modes["tool-appends"]; typ != "" {
+			ok.Events[0].Type = typ
+		}
+		if s.is("tool-bad-data") {
+			ok.Events[0].Data = []byte(`{"n":"many"}`)
+		}
+		if s.is("tool-bad-value") {
+			ok.Value = []byte(`[]`)
+		}
+	}
+	return &pluginproto.CallToolResponse{Outcome: &pluginproto.CallToolResponse_Success{Success: ok}}, nil
+}
+
+func (s *server) Drain(context.Context, *pluginproto.DrainRequest) (*pluginproto.DrainResponse, error) {
+	s.stumble("drain")
+	return &pluginproto.DrainResponse{}, nil
+}
