@@ -35,6 +35,8 @@ func TestARegistryServesTheFoldOfThePrefixWhateverHappens(t *testing.T) {
 				"register2":  m.register,
 				"release":    m.release,
 				"replace":    m.replace,
+				"upgrade":    m.upgrade,
+				"handOver":   m.handOver,
 				"members":    m.members,
 				"checkpoint": m.checkpoint,
 				"detach":     m.detach,
@@ -53,6 +55,9 @@ func TestARegistryServesTheFoldOfThePrefixWhateverHappens(t *testing.T) {
 		})
 	})
 	t.Logf("%v", tally)
+	if testing.Short() {
+		return // too few steps to ask for everything
+	}
 	for _, what := range []string{"death", "hang", "crash at an event", "held", "takeover", "conflict", "replaced", "other version", "seeded by rows", "faulted", "pulled", "restored", "behind"} {
 		if tally[what] == 0 {
 			t.Errorf("%q never happened: the machine proves less than it says", what)
@@ -498,8 +503,21 @@ func (m *machine) some(t *rapid.T) *holding {
 	return rapid.SampledFrom(m.holds).Draw(t, "registration")
 }
 
-func (m *machine) release(t *rapid.T) {
-	h := m.some(t)
+func (m *machine) release(t *rapid.T) { m.releaseOne(m.some(t)) }
+
+// handOver releases a registration that computes a key which others offer too.
+func (m *machine) handOver(t *rapid.T) {
+	computing := m.computing("")
+	for _, h := range m.holds {
+		if computing[h.def.Key] == h && slices.ContainsFunc(m.holds, func(o *holding) bool { return o != h && o.def.Key == h.def.Key }) {
+			m.releaseOne(h)
+			return
+		}
+	}
+	t.Skip("no key has a successor")
+}
+
+func (m *machine) releaseOne(h *holding) {
 	before := m.computing("")[h.def.Key]
 	m.holds = slices.DeleteFunc(slices.Clone(m.holds), func(o *holding) bool { return o == h })
 	if after := m.computing("")[h.def.Key]; before == h && after != nil {
@@ -507,6 +525,17 @@ func (m *machine) release(t *rapid.T) {
 	}
 	h.reg.Release()
 	h.reg.Release()
+}
+
+// upgrade moves the chain of this process to its other version.
+func (m *machine) upgrade(t *rapid.T) {
+	for _, h := range m.holds {
+		if h.by == "here" && h.def.Key == "chain" {
+			m.replaceBy(t, h, modelUnits("here")[h.def.StateVersion%2+1])
+			return
+		}
+	}
+	t.Skip("it is not registered")
 }
 
 func (m *machine) replace(t *rapid.T) {
@@ -517,7 +546,10 @@ func (m *machine) replace(t *rapid.T) {
 			defs = append(defs, d)
 		}
 	}
-	def := rapid.SampledFrom(defs).Draw(t, "definition")
+	m.replaceBy(t, h, rapid.SampledFrom(defs).Draw(t, "definition"))
+}
+
+func (m *machine) replaceBy(t *rapid.T, h *holding, def unit.Definition) {
 	err := m.r.Replace(h.reg, m.offered(h.by, def))
 	var conflict *VersionConflictError
 	if want := m.conflicts(def, h); errors.As(err, &conflict) != want || err != nil && !want {
