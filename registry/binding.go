@@ -15,6 +15,8 @@ type binding struct {
 	// rev is the revision that the registration got; revision gives the latest of its cells.
 	rev    int64
 	latest atomic.Int64
+	// late counts the batches that missed their deadline: each halves what a batch may hold from then on.
+	late atomic.Int32
 
 	// mu guards what follows; nothing is called while it is held.
 	mu   sync.Mutex
@@ -47,6 +49,10 @@ func (b *binding) process() (p *process, gen uint64, down *Unavailable) {
 	}
 	return p, gen, down
 }
+
+// batchEvents is how many events a batch may hold. A unit for which the usual number is too slow must not lose its process to every
+// batch of a long build.
+func (b *binding) batchEvents(most int) int { return max(most>>min(b.late.Load(), 16), 1) }
 
 // inline says that the fold is called directly.
 func (b *binding) inline() bool { return b.Inline != nil }

@@ -105,6 +105,9 @@ func (l *lane) blamePart(f *flight, p *part, why string, died bool) {
 		survived = max(survived, q.survived)
 	}
 	fromRow := c.base != nil
+	if gone := l.p.death(); died && gone.Code == Behind && !f.careful() {
+		c.b.late.Add(1)
+	}
 	s.reopen(c)
 	switch judge(f.step, fromRow) {
 	case suspectIt:

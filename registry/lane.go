@@ -510,8 +510,11 @@ func (l *lane) prepare(w *stretch, events []event.Event, through int64) (*flight
 	if s.closed || l.p.death() != nil {
 		return nil, unit.Batch{}
 	}
-	if n := s.r.o.BatchEvents; w.step != stepEvent && len(events) > 0 {
-		size := 0
+	if w.step != stepEvent && len(events) > 0 {
+		n, size := s.r.o.BatchEvents, 0
+		for _, c := range w.cells {
+			n = min(n, c.b.batchEvents(s.r.o.BatchEvents))
+		}
 		for i := range events {
 			size += len(events[i].Data) + 64
 			if i > 0 && (i >= n || size > s.r.o.BatchBytes) {

@@ -122,7 +122,7 @@ func (g *Registration) Resume(in unit.Instance) {
 	r := g.r
 	r.mu.Lock()
 	b := g.b
-	if b == nil || b.inline() {
+	if b == nil || b.inline() || in == nil {
 		r.mu.Unlock()
 		return
 	}

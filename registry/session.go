@@ -264,8 +264,12 @@ func (s *Session) settle(k int) {
 	if sl.next != nil {
 		s.maybeSwitch(k)
 	}
-	c := sl.cur
-	s.capture(k)
+	s.tellBack(k, sl.cur)
+	s.capture(k) // after the new revision that a recovery brings
+}
+
+// tellBack tells the value of a key whose absence was told, once it is back at the head.
+func (s *Session) tellBack(k int, c *cell) {
 	if c == nil || !c.announce || c.fault != nil || c.reached(s.head) < s.head {
 		return
 	}

@@ -43,8 +43,9 @@ func (r *Registry) setLocked(name string) *set {
 	return t
 }
 
-// replanLocked makes the plans of all sets anew under the next generation. r.mu is held. A binding that takes a key over gets a
-// new revision: whatever it computes, cold sessions included, must count as newer than what the one before it said.
+// replanLocked makes the plans of all sets anew under the next generation. r.mu is held. A binding that a key gets anew has a
+// new revision: whatever it computes, cold sessions included, must count as newer than what the one before it said, and than the
+// removal of the key.
 func (r *Registry) replanLocked() {
 	r.gen++
 	for _, t := range r.sets {

@@ -1,0 +1,269 @@
+package registry
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/registry/internal/fakeplugin"
+	"github.com/foldhost/foldhost/unit"
+)
+
+func TestTheFirstMemberByPluginThenVariantThenArrivalComputes(t *testing.T) {
+	bind := func(plugin, variant, key string) *binding {
+		c, err := unit.Compile(fakeplugin.Counter(key, "a"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &binding{Compiled: c, by: Registrant{plugin, variant}}
+	}
+	b1, b2, a, av := bind("b", "", "k"), bind("b", "", "k"), bind("a", "", "k"), bind("a", "v", "k")
+	all := func(Registrant) bool { return true }
+	for _, c := range []struct {
+		name   string
+		have   []*binding
+		member func(Registrant) bool
+		want   *binding
+	}{
+		{"nobody", nil, all, nil},
+		{"the first to come of one registrant", []*binding{b1, b2}, all, b1},
+		{"the name before the arrival", []*binding{b1, a}, all, a},
+		{"the plain variant first", []*binding{av, a, b1}, all, a},
+		{"members only", []*binding{a, b1, av}, func(r Registrant) bool { return r.Variant == "v" }, av},
+		{"no member", []*binding{a, b1}, func(r Registrant) bool { return false }, nil},
+	} {
+		p := resolve(1, map[string][]*binding{"k": c.have}, c.member)
+		if got := p.binding("k"); got != c.want {
+			t.Errorf("%s: %+v", c.name, got)
+		}
+		if n := len(p.byType["a"]); (n == 1) != (c.want != nil) {
+			t.Errorf("%s: %d places fold it", c.name, n)
+		}
+	}
+}
+
+func TestThoseFurthestBehindGoTogether(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		runs  []run
+		group string
+		to    int64
+	}{
+		{"nobody", nil, "[]", 0},
+		{"all are there", []run{{5, 5}, {9, 9}}, "[]", 0},
+		{"one", []run{{-1, 9}}, "[0]", 9},
+		{"two at one place, to where the first stops", []run{{3, 9}, {3, 7}}, "[0 1]", 7},
+		{"up to where the next stands", []run{{5, 9}, {1, 9}}, "[1]", 5},
+		{"those that are there are in nobody's way", []run{{2, 2}, {1, 9}}, "[1]", 9},
+	} {
+		group, to := laggards(c.runs)
+		if fmt.Sprint(group) != c.group || len(group) > 0 && to != c.to {
+			t.Errorf("%s: %v to %d", c.name, group, to)
+		}
+	}
+}
+
+func TestAStretchStopsWhereAValueIsNeeded(t *testing.T) {
+	for _, c := range []struct {
+		name                    string
+		sent, limit             int64
+		replaying               bool
+		pub, emitFrom, wantStop int64
+	}{
+		{"nothing to stop at", 3, 9, false, 3, 0, 9},
+		{"what was published before a crash", 3, 9, true, 6, 0, 6},
+		{"the event before those that are told", -1, 9, false, -1, 5, 4},
+		{"the nearer of both", -1, 9, true, 7, 5, 4},
+		{"never back", 9, 5, false, 9, 0, 9},
+	} {
+		if got := stopAt(c.sent, c.limit, c.replaying, c.pub, c.emitFrom); got != c.wantStop {
+			t.Errorf("%s: %d", c.name, got)
+		}
+	}
+}
+
+func TestASuspectIsTriedStepByStep(t *testing.T) {
+	q := suspicion{to: 9, survived: 5, state: true}
+	single := q
+	single.single = true
+	for _, c := range []struct {
+		name   string
+		opened bool
+		sent   int64
+		due    int64
+		q      suspicion
+		step   step
+		to     int64
+		done   bool
+	}{
+		{"it is opened alone", false, -1, 20, q, stepOpen, -1, false},
+		{"what worked before, at once", true, -1, 20, q, stepAgain, 5, false},
+		{"or one by one", true, -1, 20, single, stepEvent, 9, false},
+		{"what was in flight, one by one", true, 5, 20, q, stepEvent, 9, false},
+		{"its state", true, 9, 20, q, stepState, 9, false},
+		{"nothing beyond what is due", true, 3, 3, suspicion{to: 9, survived: 5}, together, 0, true},
+		{"cleared", true, 9, 20, suspicion{to: 9, survived: 5}, together, 0, true},
+	} {
+		st, to, done := nextStep(c.opened, c.sent, c.due, c.q)
+		if st != c.step || to != c.to || done != c.done {
+			t.Errorf("%s: step %d to %d, done %v", c.name, st, to, done)
+		}
+	}
+	for _, c := range []struct {
+		st   step
+		row  bool
+		want verdict
+	}{
+		{together, true, suspectIt}, {stepOpen, true, withoutRow}, {stepOpen, false, guilty},
+		{stepAgain, true, oneByOne}, {stepEvent, true, guilty}, {stepState, false, guilty},
+	} {
+		if got := judge(c.st, c.row); got != c.want {
+			t.Errorf("step %d, row %v: verdict %d", c.st, c.row, got)
+		}
+	}
+}
+
+func TestTheFrontAndTheBuildsTakeTurns(t *testing.T) {
+	for _, c := range []struct {
+		front, behind int
+		last, want    bool
+	}{{0, 0, false, false}, {1, 0, true, true}, {0, 1, false, false}, {1, 1, false, true}, {1, 1, true, false}} {
+		if got := pickFront(c.front, c.behind, c.last); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+}
+
+func TestASuccessorTakesOverWhenItKnowsAsMuch(t *testing.T) {
+	for _, c := range []struct {
+		failed, ready bool
+		next, cur     int64
+		want          bool
+	}{{false, false, 9, 5, false}, {false, true, 4, 5, false}, {false, true, 5, 5, true}, {false, true, 9, 5, true}, {true, false, -1, 5, true}} {
+		if got := mayTakeOver(c.failed, c.ready, c.next, c.cur); got != c.want {
+			t.Errorf("%+v: %v", c, got)
+		}
+	}
+	if mayFreeze(0, 300, 256) || !mayFreeze(44, 300, 256) {
+		t.Error("the one that serves stops when the other is a batch away, and not before")
+	}
+}
+
+func TestWhatAReplySaysIsCheckedBeforeItCounts(t *testing.T) {
+	c, err := unit.Compile(fakeplugin.Counter("k", "a"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := &binding{Compiled: c}
+	v := func(cell unit.CellID, seq int64) unit.Value {
+		return unit.Value{Cell: cell, Seq: seq, View: json.RawMessage("1")}
+	}
+	open, on := &part{id: 1, after: 3, from: 3, opened: true}, &part{id: 1, after: 3}
+	for _, c := range []struct {
+		name   string
+		p      *part
+		r      unit.Reply
+		values int
+		wrong  bool
+	}{
+		{"values in order", on, unit.Reply{Values: []unit.Value{v(1, 4), v(1, 9)}}, 2, false},
+		{"none", on, unit.Reply{}, 0, false},
+		{"those of others", on, unit.Reply{Values: []unit.Value{v(2, 1), v(2, 1)}}, 0, false},
+		{"what it had", on, unit.Reply{Values: []unit.Value{v(1, 3)}}, 0, true},
+		{"where it was opened", open, unit.Reply{Values: []unit.Value{v(1, 3)}}, 1, false},
+		{"before it was opened", open, unit.Reply{Values: []unit.Value{v(1, 2)}}, 0, true},
+		{"nothing after opening", open, unit.Reply{}, 0, true},
+		{"twice", on, unit.Reply{Values: []unit.Value{v(1, 4), v(1, 4)}}, 0, true},
+		{"backwards", on, unit.Reply{Values: []unit.Value{v(1, 5), v(1, 4)}}, 0, true},
+		{"beyond the batch", on, unit.Reply{Values: []unit.Value{v(1, 11)}}, 0, true},
+		{"no state where one was asked for", &part{id: 1, after: 3, state: true}, unit.Reply{}, 0, true},
+	} {
+		h := hear(c.p, &flight{through: 10}, b, &c.r)
+		if (h.wrong != "") != c.wrong || !c.wrong && len(h.values) != c.values {
+			t.Errorf("%s: %+v", c.name, h)
+		}
+	}
+	h := hear(on, &flight{through: 10}, b, &unit.Reply{Values: []unit.Value{v(1, 4)}, Faults: []unit.Fault{{Cell: 1, Seq: 99}, {Cell: 2, Seq: 5}}})
+	if h.fault == nil || h.fault.Seq != 10 || len(h.values) != 1 {
+		t.Errorf("a fault beyond the batch is one in it: %+v", h)
+	}
+}
+
+// Snapshots that are taken while appends run are the fold of the prefix that they say, whichever way the cells are folded.
+func TestSnapshotsWhileAppendsRun(t *testing.T) {
+	const n = 1500
+	types := many(n, "a", "b", "x")
+	evs := events(types...)
+	defs := []unit.Definition{fakeplugin.Chain("in", "a"), fakeplugin.Chain("all"), fakeplugin.Chain("out", "a", "b"), fakeplugin.Chain("late", "b")}
+	want := map[string][]string{}
+	for _, d := range defs {
+		st, _ := d.Inline.Init()
+		view := func() string { v, _ := d.Inline.View(st); return string(v) }
+		want[d.Key] = []string{view()}
+		for i := range evs {
+			if d.Events == nil || slices.Contains(d.Events, evs[i].Type) {
+				if next, changed, _ := d.Inline.Apply(st, &evs[i]); changed {
+					st = next
+				}
+			}
+			want[d.Key] = append(want[d.Key], view())
+		}
+	}
+	w := given(t, Options{BatchEvents: 16})
+	w.log.page = 50
+	w.register("p", defs[0], defs[1])
+	w.plugin("q", defs[2])
+	var wg sync.WaitGroup
+	stop := make(chan struct{})
+	for range 3 {
+		wg.Go(func() {
+			for {
+				b, err := w.s.Snapshot(context.Background())
+				if err != nil || len(b.Unavailable) > 0 {
+					t.Errorf("%v, %+v", err, b.Unavailable)
+					return
+				}
+				for key, v := range b.Values {
+					if string(v) != want[key][b.AsOfSeq+1] {
+						t.Errorf("%s at %d is %s", key, b.AsOfSeq, v)
+						return
+					}
+				}
+				select {
+				case <-stop:
+					return
+				default:
+				}
+			}
+		})
+	}
+	for i := range evs {
+		w.log.append(evs[i])
+		w.s.Publish(context.Background(), []event.Event{evs[i]})
+		if i == n/2 {
+			w.register("r", defs[3])
+		}
+	}
+	close(stop)
+	wg.Wait()
+}
+
+func TestErrorsNameThingPlaceAndAreTyped(t *testing.T) {
+	for _, err := range []error{
+		&VersionConflictError{Key: "k", Have: 1, Want: 9, By: Registrant{Plugin: "p"}}, &UnknownKeyError{Key: "k", Set: "B"},
+		&UnavailableError{Session: "s", Key: "k", Unavailable: Unavailable{Code: Parked, Seq: 3}},
+	} {
+		if !strings.Contains(err.Error(), "k") {
+			t.Errorf("%T does not name the key: %v", err, err)
+		}
+	}
+	if errors.Is(ErrClosed, ErrDetached) {
+		t.Error("two errors are one")
+	}
+}
