@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -248,6 +249,19 @@ func TestWhatAPluginStartedEndsWithIt(t *testing.T) {
 			}
 		})
 	}
+}
+
+func TestWhoHoldsThePipesOfAPluginIsNotWaitedFor(t *testing.T) {
+	p := newRig(t).start(t, spec(""))
+	pid, err := strconv.Atoi(call(t, p, "daemon", nil))
+	must(t, err)
+	defer syscall.Kill(pid, syscall.SIGKILL)
+	p.Kill("test")
+	exitOf(t, p)
+	if !alive(pid) {
+		t.Error("the daemon is gone, so that nothing was tested")
+	}
+	p.Stop(t.Context())
 }
 
 func TestAPinnedFileIsTheOneThatRuns(t *testing.T) {

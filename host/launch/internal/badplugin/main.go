@@ -208,10 +208,13 @@ func (s *server) CallTool(ctx context.Context, req *pluginproto.CallToolRequest)
 	case "stop-serving": // and live on
 		go s.stop()
 		select {}
-	case "grandchild": // which holds stdin, stdout and stderr, and lives for long
+	case "grandchild", "daemon": // which holds stdin, stdout and stderr, and lives for long; a daemon leaves the group
 		cmd := exec.Command(os.Args[0])
 		cmd.Env = append(os.Environ(), "BADPLUGIN=hang-orphan")
 		cmd.Stdin, cmd.Stdout, cmd.Stderr = os.NewFile(0, ""), stdout, stderr
+		if name == "daemon" {
+			leaveGroup(cmd)
+		}
 		if err := cmd.Start(); err != nil {
 			return nil, err
 		}

@@ -3,6 +3,7 @@
 package main
 
 import (
+	"os/exec"
 	"os/signal"
 	"syscall"
 )
@@ -23,3 +24,5 @@ func joinGroup() error {
 }
 
 func ignoreTerm() { signal.Ignore(syscall.SIGTERM) }
+
+func leaveGroup(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} }
