@@ -687,3 +687,24 @@ func TestDetachEndsReaders(t *testing.T) {
 		}
 	})
 }
+
+// An observer may come before the registry and read while the event is in the log and not published.
+func TestAReadBetweenCommitAndPublishCountsNothingTwice(t *testing.T) {
+	for _, touched := range []bool{false, true} {
+		t.Run(fmt.Sprintf("cell exists %v", touched), func(t *testing.T) {
+			w := given(t, Options{}, events("a", "a")...)
+			w.register("p", fakeplugin.Counter("n", "a"))
+			w.plugin("q", fakeplugin.Counter("r", "a"))
+			if touched {
+				w.values(1, "n", "2", "r", "2")
+			}
+			evs := events("a", "a", "a", "a")[2:]
+			w.log.append(evs...)
+			w.values(1, "n", "2", "r", "2")
+			w.s.Publish(t.Context(), evs[:1])
+			w.values(2, "n", "3", "r", "3")
+			w.s.Publish(t.Context(), evs[1:])
+			w.values(3, "n", "4", "r", "4")
+		})
+	}
+}

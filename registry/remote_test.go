@@ -547,3 +547,39 @@ func TestALongBuildDoesNotDelayTheLiveCells(t *testing.T) {
 		w.values(1001, "live", "2", "late", "1000")
 	})
 }
+
+func TestAStateThatEndsTheProcessIsFoundToo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var found poisoned
+		w := given(t, Options{Poisoned: found.tell})
+		n := fakeplugin.Chain("n", "a")
+		p, _ := w.plugin("p", n, fakeplugin.Chain("m", "b"))
+		w.append("a", "b", "a")
+		w.values(2, "n", want(t, n, w.log.events, 2), "m", want(t, fakeplugin.Chain("m", "b"), w.log.events, 2))
+		open := map[unit.CellID]bool{}
+		f := p.Add(fakeplugin.Crash(fakeplugin.AtBatch).When(func(s fakeplugin.Site) bool {
+			for _, o := range s.Batch.Open {
+				open[o.Cell] = o.Key == "n"
+			}
+			for _, id := range s.Batch.States {
+				if of, known := open[id]; of || !known {
+					return true
+				}
+			}
+			return false
+		}))
+		if _, err := w.s.Checkpoint(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		rows, err := w.s.Checkpoint(t.Context())
+		if _, ok := rows.Rows["n"]; ok || err != nil {
+			t.Errorf("rows %+v, %v", rows, err)
+		}
+		w.values(2, "n", "!faulted", "m", want(t, fakeplugin.Chain("m", "b"), w.log.events, 2))
+		if f.Fired() < 2 || f.Fired() > 3 {
+			t.Errorf("it died %d times", f.Fired())
+		}
+		same(t, "poisoned", found.all(), "p s n@2")
+	})
+}
