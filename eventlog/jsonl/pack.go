@@ -127,7 +127,7 @@ func chunkOf(e *event.Event) (r run, text []byte, ok bool) {
 	c.skip(`":`)
 	text = c.text()
 	c.skip(`}}`)
-	return r, text, !c.failed && len(c.rest) == 0
+	return r, text, !c.failed && len(c.rest) == 0 && r.shared() <= maxShared
 }
 
 // cutter takes tokens from valid JSON. After a failure nothing it gives counts.

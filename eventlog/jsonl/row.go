@@ -58,10 +58,25 @@ func (r *run) appendData(dst, text []byte) []byte {
 	return append(append(dst, text...), `}}`...)
 }
 
+const (
+	// maxGrowth is how many times its own length a row may expand to. Events of a row repeat what they have in common, so a line of 16 MiB with a
+	// long id and empty texts could stand for terabytes. Ids of a thousand bytes, and nothing but empty texts, stay below.
+	maxGrowth = 256
+	// maxShared is how many bytes of common tokens a run may have and still be packed, so that no row of ours grows like that: a chunk takes 5 bytes of a
+	// row at least, and about 180 and the tokens as an event.
+	maxShared = 1000
+	// envelopeSize is about what an event has around its data.
+	envelopeSize = 80
+)
+
+// shared is the length of the tokens in common.
+func (r *run) shared() int { return len(r.turn) + len(r.step) + len(r.index) + len(r.id) + len(r.name) }
+
 // row is a packed run that has been checked.
 type row struct {
 	run
 	seq0, time0 int64
+	n           int64 // how many events
 	// dt and members are JSON arrays without white space.
 	dt, members []byte
 }
@@ -81,6 +96,11 @@ func decodeRow(text []byte) (r *row, isRow bool, err error) {
 		if reason := r.decode(text); reason != "" {
 			return nil, true, &event.Error{Code: event.EnvelopeInvalid, Rule: "row-malformed",
 				Reason: fmt.Sprintf("malformed %s storage row: %s", tag, reason)}
+		}
+		if size := r.n*int64(envelopeSize+r.dataSize(nil)) + int64(len(r.members)); size > maxGrowth*int64(len(text)) {
+			return nil, true, &event.Error{Code: event.TooLarge, Rule: "row-growth",
+				Reason: fmt.Sprintf("the %s storage row of %d bytes stands for %d events with %d bytes, which is more than %d times as many; write them one a line",
+					tag, len(text), r.n, size, maxGrowth)}
 		}
 		return r, true, nil
 	}
@@ -169,18 +189,17 @@ func (r *row) decodeData(data json.RawMessage) (reason string) {
 
 // checkMembers checks the lists against each other and every seq and time that comes out.
 func (r *row) checkMembers() (reason string) {
-	n := int64(0)
 	event.Elements(r.members, func(elem json.RawMessage) bool {
 		if elem[0] != '"' {
 			reason = r.kind.members + " must hold strings"
 		}
-		n++
+		r.n++
 		return reason == ""
 	})
 	if reason != "" {
 		return reason
 	}
-	if n == 0 {
+	if r.n == 0 {
 		return r.kind.members + " is empty"
 	}
 	gaps, time := int64(0), r.time0
@@ -199,9 +218,9 @@ func (r *row) checkMembers() (reason string) {
 	switch {
 	case reason != "":
 		return reason
-	case gaps != n-1:
-		return fmt.Sprintf("dt has %d gaps for %d members", gaps, n)
-	case r.seq0 > event.MaxInteger-(n-1):
+	case gaps != r.n-1:
+		return fmt.Sprintf("dt has %d gaps for %d members", gaps, r.n)
+	case r.seq0 > event.MaxInteger-(r.n-1):
 		return "a seq leaves the range of 2^53-1"
 	}
 	return ""
@@ -227,7 +246,7 @@ func (r *row) expand(yield func(event.Event) bool) {
 // dataSize is the length of appendData, or a little more.
 func (r *run) dataSize(text []byte) int {
 	const rest = len(`{"turn":,"step":,"chunk":{"type":"tool-call-delta","index":,"id":,"name":,"argumentsDelta":}}`)
-	return rest + len(r.turn) + len(r.step) + len(r.index) + len(r.id) + len(r.name) + len(text)
+	return rest + r.shared() + len(text)
 }
 
 func count(object []byte) (n int) {

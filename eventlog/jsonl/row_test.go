@@ -244,6 +244,38 @@ func TestLongRunIsSeveralRows(t *testing.T) {
 	}
 }
 
+// A row that stands for much more than it is long is refused whole, by import too; what we write is never refused.
+func TestARowMayNotGrowWithoutBound(t *testing.T) {
+	row := func(id, n int) string {
+		gaps, args := strings.Repeat(",0", n-1), strings.Repeat(`,""`, n)
+		return fmt.Sprintf(`{"type":"tool-call-chunks","seq0":0,"time0":5,"data":{"turn":1,"step":1,"index":0,"dt":[%s],"args":[%s],"id":"%s"}}`,
+			strings.TrimPrefix(gaps, ","), args[1:], strings.Repeat("i", id)) + "\n"
+	}
+	for _, c := range []struct {
+		id, n  int
+		events int
+		code   event.Code
+	}{
+		{100_000, 3, 3, fine}, {1000, 5000, 5000, fine}, {2000, 5000, 0, event.TooLarge}, {100_000, 5000, 0, event.TooLarge},
+	} {
+		for _, strict := range []bool{false, true} {
+			checkTaken(t, takeText(header+row(c.id, c.n), jsonl.Options{Strict: strict}), c.events, c.code)
+		}
+	}
+	for _, id := range []int{10, 985, 1200, 5000} {
+		var events []event.Event
+		for seq := range int64(3000) {
+			e := chunk('c', seq, 0)
+			e.Data = []byte(strings.Replace(strings.Replace(string(e.Data), `"c1"`, `"`+strings.Repeat("i", id)+`"`, 1), fmt.Sprintf("%q}}", fmt.Sprint(seq)), `""}}`, 1))
+			events = append(events, e)
+		}
+		lines := roundTrip(t, events)
+		if packed := id < 1000; packed != (len(lines) == 1) {
+			t.Errorf("an id of %d bytes: %d lines", id, len(lines))
+		}
+	}
+}
+
 func TestAnyBatchComesBackFromItsRows(t *testing.T) {
 	times := rapid.OneOf(rapid.Int64Range(-event.MaxInteger, event.MaxInteger), rapid.Int64Range(-3, 3),
 		rapid.SampledFrom([]int64{-event.MaxInteger, event.MaxInteger, 0}))
