@@ -92,7 +92,10 @@ func (m *Manager) locate(start, end int64) (from, to place, err *event.Error) {
 		return from, to, fault(event.SurfaceRangeInvalid, "start-not-found", "$.surfaceOp.start",
 			fmt.Sprintf("start seq %d not found in surface; it must be a current node", start))
 	}
-	to, ok = m.nodes.find(end)
+	to = from
+	if end != start { // most replace one node
+		to, ok = m.nodes.find(end)
+	}
 	if !ok {
 		return from, to, fault(event.SurfaceRangeInvalid, "end-not-found", "$.surfaceOp.end",
 			fmt.Sprintf("end seq %d not found in surface; it must be a current node", end))
