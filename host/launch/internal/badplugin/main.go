@@ -196,9 +196,7 @@ func (s *server) CallTool(ctx context.Context, req *pluginproto.CallToolRequest)
 		select {}
 	case "signal":
 		signalSelf(arg)
-		if arg != "STOP" {
-			select {} // until it arrives
-		}
+		select {} // until it arrives
 	case "ignore-term":
 		ignoreTerm()
 	case "join-group":
