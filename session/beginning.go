@@ -27,48 +27,51 @@ func newBeginning(t *Set) *beginning {
 
 // events validates drafts on their way to the store, with session/end-seed at the end if that is asked for and missing. Refusals are *event.IndexError.
 func (b *beginning) events(drafts iter.Seq2[event.Draft, error], endSeed bool) iter.Seq2[event.Event, error] {
+	return b.stream(drafts, endSeed, func(d *event.Draft) error {
+		if err := b.admit(d); err != nil {
+			return &event.IndexError{Index: b.next, Err: err}
+		}
+		return nil
+	})
+}
+
+// inherited gives the first n events of an accepted log as a seed: only the surface is followed, which fails if the log is damaged.
+func (b *beginning) inherited(ctx context.Context, source eventlog.Life, n int64) iter.Seq2[event.Event, error] {
+	log := func(yield func(event.Draft, error) bool) {
+		if n == 0 { // in a query that is all of a log
+			return
+		}
+		for ev, err := range eventlog.Scan(ctx, b.set.store, eventlog.Query{Life: source, To: n}) {
+			if !yield(event.Draft{Event: ev}, err) {
+				return
+			}
+		}
+	}
+	read := func(seq int64) (event.Event, error) { return b.set.readOne(ctx, source, seq) }
+	return b.stream(log, true, func(d *event.Draft) error {
+		if err := b.planner.accept(d, read); err != nil {
+			return damage(source.ID, d.Seq, err)
+		}
+		return nil
+	})
+}
+
+func (b *beginning) stream(drafts iter.Seq2[event.Draft, error], endSeed bool, accept func(*event.Draft) error) iter.Seq2[event.Event, error] {
 	return func(yield func(event.Event, error) bool) {
 		for d, err := range drafts {
 			if err == nil {
-				if err = b.admit(&d); err != nil {
-					err = &event.IndexError{Index: b.next, Err: err}
-				}
+				err = accept(&d)
 			}
 			if err != nil {
 				yield(event.Event{}, err)
 				return
 			}
-			b.passed(&d.Event)
+			b.next, b.last = d.Seq+1, d.Type
 			if !yield(d.Event, nil) {
 				return
 			}
 		}
 		if endSeed && b.last != event.EndSeed {
-			yield(b.end(), nil)
-		}
-	}
-}
-
-// trusted is events for a prefix of an accepted log: only the surface is followed, which fails if the log is damaged.
-func (b *beginning) trusted(ctx context.Context, source eventlog.Life, log iter.Seq2[event.Event, error]) iter.Seq2[event.Event, error] {
-	read := func(seq int64) (event.Event, error) { return b.set.readOne(ctx, source, seq) }
-	return func(yield func(event.Event, error) bool) {
-		for ev, err := range log {
-			if err == nil {
-				if err = b.planner.accept(&event.Draft{Event: ev}, read); err != nil {
-					err = damage(source.ID, ev.Seq, err)
-				}
-			}
-			if err != nil {
-				yield(event.Event{}, err)
-				return
-			}
-			b.passed(&ev)
-			if !yield(ev, nil) {
-				return
-			}
-		}
-		if b.last != event.EndSeed {
 			yield(b.end(), nil)
 		}
 	}
@@ -108,18 +111,8 @@ func (b *beginning) result(seq int64) (event.Event, error) {
 	return event.Event{Seq: seq}, nil // a node of another type
 }
 
-func (b *beginning) passed(e *event.Event) { b.next, b.last = e.Seq+1, e.Type }
-
 // end is the session/end-seed of a seed that lacks it.
 func (b *beginning) end() event.Event {
 	b.planner.m.Advance(b.next + 1)
 	return event.Event{Type: event.EndSeed, Seq: b.next, Time: b.set.o.Now().UnixMilli(), Data: json.RawMessage(`{}`)}
-}
-
-// prefix is the first n events of a log, in the store's pages.
-func (t *Set) prefix(ctx context.Context, life eventlog.Life, n int64) iter.Seq2[event.Event, error] {
-	if n == 0 {
-		return func(func(event.Event, error) bool) {}
-	}
-	return eventlog.Scan(ctx, t.store, eventlog.Query{Life: life, To: n})
 }

@@ -23,7 +23,8 @@ type Drive interface {
 	Detach(deleted bool)
 }
 
-// Hook is asked before each commit and may veto by an error. The context makes changes of the same session give ErrReentrant.
+// Hook is asked before each commit and may veto by an error. The context makes changes of the same session give ErrReentrant; with it a hook or observer
+// may change other sessions, but holds the turn of its own meanwhile: two that change each other's session wait for each other for ever.
 // Hooks must not write to events.
 type Hook func(ctx context.Context, s *Session, events []event.Event) error
 

@@ -88,6 +88,7 @@ func TestBadSeeds(t *testing.T) {
 		{"no data", at(drafts(note("x")), 0, func(d *event.Draft) { d.Data = nil }), 0, event.DataNotLossless},
 		{"time out of range", at(drafts(note("x")), 0, func(d *event.Draft) { d.Time = 1 << 53 }), 0, event.EnvelopeInvalid},
 		{"the least time there is", at(drafts(note("x")), 0, func(d *event.Draft) { d.Time = math.MinInt64 }), 0, event.EnvelopeInvalid},
+		{"too large", at(drafts(note("x"), note("y")), 1, func(d *event.Draft) { d.Data = json.RawMessage(`"` + string(filler(2000)) + `"`) }), 1, event.TooLarge},
 		{"gap", at(drafts(note("x"), note("y")), 1, func(d *event.Draft) { d.Seq = 5 }), 1, event.SeqNotContiguous},
 		{"shape", at(drafts(note("x"), user("y")), 1, func(d *event.Draft) { d.Data = json.RawMessage(`null`) }), 1, event.MessageInvalid},
 		{"shape before seq", at(drafts(user("y")), 0, func(d *event.Draft) { d.Seq, d.Data = 7, json.RawMessage(`null`) }), 0, event.MessageInvalid},
@@ -102,7 +103,9 @@ func TestBadSeeds(t *testing.T) {
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			set := newSet(t, memory.New(), quiet())
+			o := quiet()
+			o.MaxEventBytes = 1000
+			set := newSet(t, memory.New(), o)
 			_, err := set.Create(context.Background(), session.New{Header: event.Header{ID: "s"}, Seed: tt.seed})
 			wantCode(t, err, tt.code)
 			if at := wantErr[*event.IndexError](t, err); at != nil && at.Index != tt.index {
