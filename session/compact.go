@@ -1,8 +1,11 @@
 package session
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
@@ -82,17 +85,21 @@ func (c *core) checkPairs(ctx context.Context, nodes, ranged []int64) error {
 			delete(open, results[i])
 		}
 	}
-	for id, call := range open {
-		if !inside[call] {
+	// In the order of the surface, so that the same range is refused for the same call, and each node is asked about once.
+	over := int64(-1)
+	for _, id := range slices.SortedFunc(maps.Keys(open), func(a, b string) int { return cmp.Or(cmp.Compare(open[a], open[b]), cmp.Compare(a, b)) }) {
+		call := open[id]
+		if !inside[call] || call == over {
 			continue
 		}
-		over, err := c.stepOver(ctx, call)
+		ended, err := c.stepOver(ctx, call)
 		if err != nil {
 			return err
 		}
-		if !over {
+		if !ended {
 			return rangeFault("open-tool-call", fmt.Sprintf("the tool call %q at seq %d has no result yet: end the range before it, or wait for the result", id, call))
 		}
+		over = call
 	}
 	return nil
 }

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"testing"
 
 	"github.com/foldhost/foldhost/event"
@@ -74,6 +75,24 @@ func TestCompact(t *testing.T) {
 	}
 	_, err := fresh(t).Compact(context.Background(), 0, 0, json.RawMessage(`{}`))
 	wantCode(t, err, event.MessageInvalid)
+}
+
+// Given a message of many calls that nothing answered, then the store is asked once whether its step has ended.
+func TestCompactAsksOnceForAMessage(t *testing.T) {
+	calls := make([]string, 50)
+	for i := range calls {
+		calls[i] = fmt.Sprint("c", i)
+	}
+	store := logtest.Slow(memory.New())
+	s := create(t, newSet(t, store, quiet()), session.New{})
+	appendAll(t, s, stepStart(1, 1), assistant("", calls...), stepEnd(1, 1))
+	store.Counts()
+	if _, err := s.Compact(context.Background(), 1, 1, json.RawMessage(userData("x"))); err != nil {
+		t.Fatal(err)
+	}
+	if n := store.Counts().Calls[logtest.Read]; n != 2 { // and once for the nodes
+		t.Errorf("%d reads", n)
+	}
 }
 
 // Given an injected context, then it is visible as long as its seq is a node.
