@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -29,13 +30,23 @@ func (m *messageCache) add(e *event.Event, limit int) {
 	case e.Op.Kind == event.OpReplace:
 		*m = messageCache{}
 	default:
-		if msg := event.MessageOf(e); msg != nil {
+		if msg := messageOf(e); msg != nil {
 			m.list = append(m.list, msg)
 			if m.size += len(msg); m.size > limit {
 				*m = messageCache{}
 			}
 		}
 	}
+}
+
+// messageOf is event.MessageOf for lists that are kept. A message that is less than half of its event is copied: as a piece it would hold on to the rest,
+// such as the meta of a tool/result, which nobody counts.
+func messageOf(e *event.Event) json.RawMessage {
+	msg := event.MessageOf(e)
+	if msg != nil && len(msg) < len(e.Data)/2 {
+		return bytes.Clone(msg)
+	}
+	return msg
 }
 
 // set keeps a list that is right for the surface as it is now, unless it is too large.
@@ -112,7 +123,7 @@ func (c *core) buildMessages(ctx context.Context) ([]json.RawMessage, error) {
 
 func (c *core) readMessages(ctx context.Context, nodes []int64) ([]json.RawMessage, error) {
 	messages := make([]json.RawMessage, len(nodes))
-	err := c.readNodes(ctx, nodes, func(i int, ev *event.Event) { messages[i] = event.MessageOf(ev) })
+	err := c.readNodes(ctx, nodes, func(i int, ev *event.Event) { messages[i] = messageOf(ev) })
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/foldhost/foldhost/event"
@@ -134,6 +135,29 @@ func TestMessagesThatAreLost(t *testing.T) {
 		_, err := s.Messages(context.Background())
 		if c := wantErr[*eventlog.CorruptError](t, err); c != nil && c.Seq != 1 {
 			t.Errorf("lost at seq %d, want 1", c.Seq)
+		}
+	}
+}
+
+// Given a message that is a small part of its event, then it is served without the rest in memory; one that is most of it is not copied.
+func TestMessagesDoNotHoldWhatIsAroundThem(t *testing.T) {
+	for _, tt := range []struct {
+		meta   int
+		copied bool
+	}{{10, false}, {10_000, true}} {
+		s := fresh(t)
+		big := toolResult("c", "x")
+		big.data = strings.Replace(big.data, `{"turn":1,`, `{"meta":"`+string(filler(tt.meta))+`","turn":1,`, 1)
+		appendAll(t, s, big)
+		built := messages(t, s)[0]
+		appendAll(t, s, big)
+		added := messages(t, s)[1]
+		for i, ev := range logOf(t, s) { // the store hands out what it keeps
+			piece := event.MessageOf(&ev)
+			got := [][]byte{built, added}[i]
+			if !bytes.Equal(got, piece) || (&got[0] != &piece[0]) != tt.copied {
+				t.Errorf("meta of %d bytes, message %d: copied is %v", tt.meta, i, &got[0] != &piece[0])
+			}
 		}
 	}
 }
