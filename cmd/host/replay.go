@@ -17,14 +17,15 @@ import (
 
 func replayCommand() *cobra.Command {
 	var at int64
+	var plugins pluginFlags
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "replay LOG…",
-		Short: "Show what the units make of recorded logs",
-		Long: "replay accepts each log event by event, folds the units that ship over it and prints what comes out: the values\n" +
-			"where they change and at the end, the surface, the messages. Nothing is stored. A LOG may be compressed with zstd\n" +
-			"and may hold packed rows; \"-\" is standard input. docs/replay.md gives the JSON and the error codes.",
-		Example: "  foldhost replay session.jsonl\n  foldhost replay --json --at 30 session.jsonl",
+		Short: "Show what the plugins make of recorded logs",
+		Long: "replay accepts each log event by event, folds it through the plugins, each in a process of its own, and prints what\n" +
+			"comes out: the values where they change and at the end, the surface, the messages. Nothing is stored. A LOG may be\n" +
+			"compressed with zstd and may hold packed rows; \"-\" is standard input. docs/replay.md gives the JSON and the error codes.",
+		Example: "  foldhost replay --plugins bin/plugins session.jsonl\n  foldhost replay --config examples/foldhost.yaml --json --at 30 session.jsonl",
 		Args:    wrongUsage(replayArgs),
 		RunE: func(cmd *cobra.Command, logs []string) error {
 			r := replayer{asJSON: asJSON, several: len(logs) > 1, stdin: newInterruptible(cmd.Context(), cmd.InOrStdin()), style: styleOf(cmd.OutOrStdout())}
@@ -34,21 +35,27 @@ func replayCommand() *cobra.Command {
 				}
 				r.at = &at
 			}
-			var err error
-			if r.units, err = units(); err != nil {
+			o, err := plugins.options()
+			if err != nil {
 				return err
 			}
+			if r.replayer, err = host.NewReplayer(host.ReplayerOptions{Plugins: o, Logger: plugins.logger()}); err != nil {
+				return err
+			}
+			defer r.replayer.Close()
 			times := int64(2) // Read, then folded.
 			if !asJSON {
 				times = 1 // What is folded is printed as it comes.
 			}
 			r.progress = newProgress(cmd.ErrOrStderr(), "replaying", times, logs...)
 			defer r.progress.end()
-			return r.all(cmd.Context(), logs, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			err = r.all(cmd.Context(), logs, cmd.OutOrStdout(), cmd.ErrOrStderr())
+			return r.pluginTrouble(cmd.Context(), cmd.ErrOrStderr(), err)
 		},
 	}
 	cmd.Flags().Int64Var(&at, "at", 0, "stop right after the event of this seq")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a log")
+	plugins.register(cmd.Flags())
 	return cmd
 }
 
@@ -67,7 +74,7 @@ func replayArgs(cmd *cobra.Command, logs []string) error {
 
 // replayer is the replay of some logs in one form.
 type replayer struct {
-	units    []host.Unit
+	replayer *host.Replayer
 	at       *int64
 	asJSON   bool
 	several  bool
@@ -112,6 +119,31 @@ func (r *replayer) all(ctx context.Context, logs []string, out, notes io.Writer)
 		return &reportedError{fmt.Errorf("%d of %d logs failed", failed, len(logs))}
 	}
 	return nil
+}
+
+// pluginTrouble says what is wrong with the plugins, which is a failure of its own. err is that of the replays.
+func (r *replayer) pluginTrouble(ctx context.Context, notes io.Writer, err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	troubled, all := 0, r.replayer.Host().Plugins(ctx)
+	for _, p := range all {
+		if p.State != host.PluginReady && p.State != host.PluginDisabled {
+			troubled++
+			fmt.Fprintf(notes, "foldhost: plugin %s is %s: %s\n", p.Name, p.State, p.Reason)
+		}
+		for _, refused := range p.Refused {
+			troubled++
+			fmt.Fprintf(notes, "foldhost: plugin %s: refused %v\n", p.Name, refused)
+		}
+	}
+	if len(all) == 0 && err == nil {
+		fmt.Fprintln(notes, "foldhost: there are no plugins, so there are no values; name their directory with --plugins")
+	}
+	if err == nil && troubled > 0 {
+		err = &reportedError{fmt.Errorf("plugins are in trouble")}
+	}
+	return err
 }
 
 // print prints what one log gave. Only what ends the command is an error.
@@ -174,7 +206,7 @@ func (r *replayer) fold(ctx context.Context, name string, people *render.Replay,
 		return nil, err
 	}
 	defer log.Close()
-	o := host.ReplayOptions{Header: log.Header(), Events: log.Events(), Units: r.units, At: r.at}
+	o := host.ReplayOptions{Header: log.Header(), Events: log.Events(), At: r.at}
 	if r.asJSON {
 		_, size := log.Progress()
 		told := int64(0)
@@ -186,7 +218,7 @@ func (r *replayer) fold(ctx context.Context, name string, people *render.Replay,
 	} else {
 		o.Watch = watcher{people, r.progress}
 	}
-	res, err := host.Replay(ctx, o)
+	res, err := r.replayer.Replay(ctx, o)
 	for _, w := range log.Warnings() {
 		fmt.Fprintf(notes, "foldhost: %s: warning: %s\n", name, w)
 	}

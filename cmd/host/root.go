@@ -10,8 +10,8 @@ func root() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "foldhost",
 		Short: "Fold event-sourced sessions into values",
-		Long: "foldhost folds the events of a session log into values. It replays recorded logs and converts between\n" +
-			"their forms. Running a server and loading plugins come with later releases.",
+		Long: "foldhost folds the events of a session log into values, through plugins that each run in a process of their own.\n" +
+			"It replays recorded logs, converts between their forms, and looks at plugins. Running a server comes with a later release.",
 		Args:          wrongUsage(cobra.NoArgs),
 		SilenceErrors: true,
 		SilenceUsage:  true,
@@ -23,7 +23,7 @@ func root() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
-	cmd.AddCommand(replayCommand(), importCommand(), exportCommand(), versionCommand())
+	cmd.AddCommand(replayCommand(), importCommand(), exportCommand(), pluginCommand(), versionCommand())
 	return cmd
 }
 

@@ -1,0 +1,284 @@
+package render
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/host/discover"
+)
+
+// pluginJSON is a plugin as programs read it.
+type pluginJSON struct {
+	Name         string          `json:"name"`
+	Path         string          `json:"path,omitempty"`
+	State        string          `json:"state,omitempty"`
+	Reason       string          `json:"reason,omitempty"`
+	Title        string          `json:"title,omitempty"`
+	Version      string          `json:"version,omitempty"`
+	Summary      string          `json:"summary,omitempty"`
+	BuiltWith    string          `json:"builtWith,omitempty"`
+	Digest       string          `json:"sha256,omitempty"`
+	Pid          int             `json:"pid,omitempty"`
+	Restarts     int             `json:"restarts"`
+	LastError    string          `json:"lastError,omitempty"`
+	Format       string          `json:"format,omitempty"`
+	Protocol     int             `json:"protocol,omitempty"`
+	TookMs       *int64          `json:"tookMs,omitempty"`
+	ConfigSchema json.RawMessage `json:"configSchema,omitempty"`
+	Events       []eventJSON     `json:"ownedEvents,omitempty"`
+	Units        []unitJSON      `json:"units,omitempty"`
+	Tools        []toolJSON      `json:"tools,omitempty"`
+	Refused      []string        `json:"refused,omitempty"`
+	Warnings     []string        `json:"warnings,omitempty"`
+	Stderr       string          `json:"stderr,omitempty"`
+	Checks       []checkJSON     `json:"checks,omitempty"`
+	OK           *bool           `json:"ok,omitempty"`
+}
+
+type eventJSON struct {
+	Type   string          `json:"type"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+}
+
+type unitJSON struct {
+	Key          string          `json:"key"`
+	StateVersion int64           `json:"stateVersion"`
+	Events       *[]string       `json:"events,omitempty"`
+	ConfigBound  bool            `json:"configBound,omitempty"`
+	StateSchema  json.RawMessage `json:"stateSchema,omitempty"`
+	ViewSchema   json.RawMessage `json:"viewSchema,omitempty"`
+}
+
+type toolJSON struct {
+	Name           string          `json:"name"`
+	Description    string          `json:"description,omitempty"`
+	Reads          []string        `json:"reads,omitempty"`
+	RetryNever     bool            `json:"retryNever,omitempty"`
+	ShadowedBy     string          `json:"shadowedBy,omitempty"`
+	ArgumentSchema json.RawMessage `json:"argumentSchema,omitempty"`
+	ResultSchema   json.RawMessage `json:"resultSchema,omitempty"`
+}
+
+type checkJSON struct {
+	Name   string `json:"name"`
+	State  string `json:"state"`
+	Detail string `json:"detail,omitempty"`
+}
+
+type passedJSON struct {
+	Path    string `json:"path"`
+	Rule    string `json:"rule"`
+	Reason  string `json:"reason"`
+	Remedy  string `json:"remedy,omitempty"`
+	Refused bool   `json:"refused"`
+}
+
+func jsonOf(p *host.Plugin, schemas bool) pluginJSON {
+	j := pluginJSON{Name: p.Name, Path: p.Path, State: string(p.State), Reason: p.Reason, Title: p.Title, Version: p.Version, Summary: p.Summary, BuiltWith: p.BuiltWith,
+		Digest: p.Digest, Pid: p.Pid, Restarts: p.Restarts, LastError: p.LastError, Warnings: p.Warnings}
+	for _, e := range p.Events {
+		one := eventJSON{Type: e.Type}
+		if schemas {
+			one.Schema = e.Schema
+		}
+		j.Events = append(j.Events, one)
+	}
+	for _, u := range p.Units {
+		one := unitJSON{Key: u.Key, StateVersion: u.StateVersion, ConfigBound: u.ConfigBound}
+		if u.Events != nil {
+			one.Events = &u.Events
+		}
+		if schemas {
+			one.StateSchema, one.ViewSchema = u.StateSchema, u.ViewSchema
+		}
+		j.Units = append(j.Units, one)
+	}
+	for _, t := range p.Tools {
+		one := toolJSON{Name: t.Name, Description: t.Description, Reads: t.Reads, RetryNever: t.RetryNever, ShadowedBy: t.ShadowedBy}
+		if schemas {
+			one.ArgumentSchema, one.ResultSchema = t.ArgumentSchema, t.ResultSchema
+		}
+		j.Tools = append(j.Tools, one)
+	}
+	for _, r := range p.Refused {
+		j.Refused = append(j.Refused, r.String())
+	}
+	if schemas {
+		j.ConfigSchema, j.Stderr = p.ConfigSchema, p.Tail
+	}
+	return j
+}
+
+// Plugins prints a list of plugins, and the files that are none.
+func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSON bool) error {
+	if asJSON {
+		out := struct {
+			Plugins []pluginJSON `json:"plugins"`
+			Passed  []passedJSON `json:"passed,omitempty"`
+		}{Plugins: []pluginJSON{}}
+		for i := range plugins {
+			out.Plugins = append(out.Plugins, jsonOf(&plugins[i], false))
+		}
+		for _, p := range passed {
+			out.Passed = append(out.Passed, passedJSON{p.Path, p.Rule, p.Reason, p.Remedy, p.Refused})
+		}
+		return writeJSON(w, out)
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(plugins) == 0 {
+		fmt.Fprintln(t, "There are no plugins.")
+	} else {
+		fmt.Fprintln(t, "NAME\tSTATE\tVERSION\tSHA256\tUNITS\tTOOLS")
+	}
+	for i := range plugins {
+		p := &plugins[i]
+		var keys, tools []string
+		for _, u := range p.Units {
+			keys = append(keys, u.Key)
+		}
+		for _, tool := range p.Tools {
+			name := tool.Name
+			if tool.ShadowedBy != "" {
+				name += " (shadowed by " + tool.ShadowedBy + ")"
+			}
+			tools = append(tools, name)
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.State, or(p.Version), or(p.Digest[:min(12, len(p.Digest))]), or(strings.Join(keys, ", ")), or(strings.Join(tools, ", ")))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i := range plugins {
+		p := &plugins[i]
+		if p.Reason != "" {
+			fmt.Fprintf(w, "\n%s is %s: %s\n", p.Name, p.State, p.Reason)
+		}
+		notes(w, p)
+	}
+	if len(passed) > 0 {
+		fmt.Fprintln(w, "\nFiles that are no plugins:")
+	}
+	for _, p := range passed {
+		fmt.Fprintf(w, "  %s %s", p.Path, p.Reason)
+		if p.Remedy != "" && p.Refused {
+			fmt.Fprintf(w, ": %s", p.Remedy)
+		}
+		fmt.Fprintln(w)
+	}
+	return nil
+}
+
+func notes(w io.Writer, p *host.Plugin) {
+	for _, r := range p.Refused {
+		fmt.Fprintf(w, "\n%s: refused %v\n", p.Name, r)
+	}
+	for _, text := range p.Warnings {
+		fmt.Fprintf(w, "\n%s: warning: %s\n", p.Name, text)
+	}
+}
+
+// Inspection prints everything about one plugin.
+func Inspection(w io.Writer, in *host.Inspection, asJSON bool) error {
+	if asJSON {
+		return writeJSON(w, inspectionJSON(in))
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	line := func(name, value string) {
+		if value != "" {
+			fmt.Fprintf(t, "%s\t%s\n", name, value)
+		}
+	}
+	line("name", in.Name)
+	if in.Title != in.Name {
+		line("calls itself", in.Title)
+	}
+	line("version", in.Version)
+	line("summary", in.Summary)
+	line("built with", in.BuiltWith)
+	line("file", in.Path)
+	line("format", in.Format)
+	line("sha256", in.Digest)
+	if in.Protocol > 0 {
+		line("protocol", fmt.Sprintf("version %d", in.Protocol))
+		line("started in", in.Took.Round(time.Millisecond).String())
+	}
+	line("config", string(in.ConfigSchema))
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, e := range in.Events {
+		fmt.Fprintf(w, "\nowns %s\n  data %s\n", e.Type, or(string(e.Schema)))
+	}
+	for _, u := range in.Units {
+		folds := "every event"
+		if u.Events != nil {
+			folds = or(strings.Join(u.Events, ", "))
+		}
+		fmt.Fprintf(w, "\nunit %s, version %d\n  folds %s\n  state %s\n  view  %s\n", u.Key, u.StateVersion, folds, u.StateSchema, or(string(u.ViewSchema)))
+	}
+	for _, tool := range in.Tools {
+		fmt.Fprintf(w, "\ntool %s\n  %s\n  arguments %s\n  result    %s\n", tool.Name, tool.Description, tool.ArgumentSchema, or(string(tool.ResultSchema)))
+	}
+	notes(w, &in.Plugin)
+	if in.Tail != "" {
+		fmt.Fprintf(w, "\nIt wrote to stderr:\n%s\n", strings.TrimRight(in.Tail, "\n"))
+	}
+	return nil
+}
+
+func inspectionJSON(in *host.Inspection) pluginJSON {
+	j := jsonOf(&in.Plugin, true)
+	j.State, j.Format, j.Protocol = "", in.Format, in.Protocol
+	if in.Protocol > 0 {
+		ms := in.Took.Milliseconds()
+		j.TookMs = &ms
+	}
+	return j
+}
+
+// Report prints what Validate found.
+func Report(w io.Writer, r *host.Report, asJSON bool) error {
+	if asJSON {
+		j, ok := inspectionJSON(r.Inspection), r.OK()
+		j.OK = &ok
+		for _, c := range r.Checks {
+			j.Checks = append(j.Checks, checkJSON(c))
+		}
+		return writeJSON(w, j)
+	}
+	verdict := "would load"
+	if r.Err != nil {
+		verdict = "would not load"
+	} else if !r.OK() {
+		verdict = "would load, and breaks rules"
+	}
+	if _, err := fmt.Fprintf(w, "%s: %s\n", r.Path, verdict); err != nil {
+		return err
+	}
+	for _, c := range r.Checks {
+		mark := map[string]string{"ok": "✓", "failed": "✗", "skipped": "·"}[c.State]
+		fmt.Fprintf(w, "  %s %-9s %s\n", mark, c.Name, c.Detail)
+	}
+	for _, text := range r.Warnings {
+		fmt.Fprintf(w, "  ! warning   %s\n", text)
+	}
+	return nil
+}
+
+func writeJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}
+
+func or(s string) string {
+	if s == "" {
+		return "–"
+	}
+	return s
+}

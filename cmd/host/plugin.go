@@ -1,0 +1,208 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/foldhost/foldhost/cmd/host/internal/render"
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/host/discover"
+)
+
+func pluginCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "plugin",
+		Short: "Look at plugins: list, inspect, validate, test",
+		Args:  wrongUsage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			cmd.Help()
+			return &usageError{fmt.Errorf("say what to do with plugins, for example: foldhost plugin list")}
+		},
+	}
+	cmd.AddCommand(pluginListCommand(), pluginInspectCommand(), pluginValidateCommand(), pluginTestCommand())
+	return cmd
+}
+
+func pluginListCommand() *cobra.Command {
+	var flags pluginFlags
+	all, asJSON := false, false
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Start the plugins and say how each one stands",
+		Long:  "list starts every plugin, says how it stands, and stops it again. It fails when one of them does not start.",
+		Args:  wrongUsage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := flags.options()
+			if err != nil {
+				return err
+			}
+			h, err := host.Open(host.Options{Plugins: o, Logger: flags.logger()})
+			if err != nil {
+				return err
+			}
+			defer h.Close()
+			if err := h.WaitPlugins(cmd.Context()); err != nil {
+				return err
+			}
+			plugins := h.Plugins(cmd.Context())
+			var passed []discover.Passed
+			if all {
+				passed = h.PassedFiles()
+			}
+			if err := render.Plugins(cmd.OutOrStdout(), plugins, passed, asJSON); err != nil {
+				return err
+			}
+			for _, p := range plugins {
+				if p.State != host.PluginReady && p.State != host.PluginDisabled {
+					return &reportedError{fmt.Errorf("plugin %s is %s", p.Name, p.State)}
+				}
+			}
+			return nil
+		},
+	}
+	flags.register(cmd.Flags())
+	cmd.Flags().BoolVar(&all, "all", false, "also list the files that are no plugins, with the reasons")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func pluginInspectCommand() *cobra.Command {
+	var flags pluginFlags
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "inspect PATH",
+		Short: "Start one plugin and show everything that it says about itself",
+		Args:  wrongUsage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			o, err := flags.inspecting()
+			if err != nil {
+				return err
+			}
+			in, err := host.Inspect(cmd.Context(), args[0], o)
+			return errors.Join(render.Inspection(cmd.OutOrStdout(), in, asJSON), err)
+		},
+	}
+	flags.register(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func pluginValidateCommand() *cobra.Command {
+	var flags pluginFlags
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "validate PATH|DIR",
+		Short: "Say whether plugins would load, and if not why",
+		Long: "validate checks the file and its architecture, the handshake, the description, the config, the registrations with\n" +
+			"their schemas, and the laws that every unit must keep, each over an empty log.",
+		Args: wrongUsage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return flags.judge(cmd, args[0], nil, asJSON)
+		},
+	}
+	flags.register(cmd.Flags())
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a plugin")
+	return cmd
+}
+
+func pluginTestCommand() *cobra.Command {
+	var flags pluginFlags
+	var log string
+	asJSON := false
+	cmd := &cobra.Command{
+		Use:   "test PATH",
+		Short: "Hold a plugin against the laws over a recorded log",
+		Long: "test is validate with events: each unit is folded over the log, once more, in two parts at many places, and for the last value\n" +
+			"only; every state and value is checked against its schema. It works for plugins in any language.",
+		Args: wrongUsage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			var events []event.Event
+			if log != "" {
+				var err error
+				if events, err = readEvents(cmd, log); err != nil {
+					return err
+				}
+			}
+			return flags.judge(cmd, args[0], events, asJSON)
+		},
+	}
+	flags.register(cmd.Flags())
+	cmd.Flags().StringVar(&log, "log", "", "a recorded session, as replay takes it")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+// inspecting reads the configuration for looking at one file.
+func (f *pluginFlags) inspecting() (host.InspectOptions, error) {
+	o, err := f.options()
+	if err != nil {
+		return host.InspectOptions{}, err
+	}
+	return host.InspectOptions{Config: o.Config, Logger: f.logger()}, nil
+}
+
+// judge validates a plugin, or all of a directory.
+func (f *pluginFlags) judge(cmd *cobra.Command, path string, events []event.Event, asJSON bool) error {
+	o, err := f.inspecting()
+	if err != nil {
+		return err
+	}
+	paths := []string{path}
+	if info, err := os.Stat(path); err == nil && info.IsDir() {
+		found, passed, err := discover.Dir(path, true)
+		if err != nil {
+			return err
+		}
+		paths = nil
+		for _, p := range found {
+			paths = append(paths, p.Path)
+		}
+		for _, p := range passed {
+			if p.Refused {
+				paths = append(paths, p.Path)
+			}
+		}
+		if len(paths) == 0 {
+			return fmt.Errorf("there are no plugins in %s; foldhost plugin list --all says why each file is none", filepath.Clean(path))
+		}
+	}
+	bad := 0
+	for _, p := range paths {
+		r, err := host.Validate(cmd.Context(), p, o, events)
+		if err != nil {
+			return err
+		}
+		if err := render.Report(cmd.OutOrStdout(), r, asJSON); err != nil {
+			return err
+		}
+		if !r.OK() {
+			bad++
+		}
+	}
+	if bad > 0 {
+		return &reportedError{fmt.Errorf("%d of %d plugins failed", bad, len(paths))}
+	}
+	return nil
+}
+
+// readEvents reads a whole log: the laws need it many times over.
+func readEvents(cmd *cobra.Command, name string) (events []event.Event, err error) {
+	log, err := host.OpenLog(cmd.Context(), name, host.LogOptions{Strict: true, Stdin: io.Reader(cmd.InOrStdin())})
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	for d, err := range log.Events() {
+		if err != nil {
+			return nil, named(name, true, err)
+		}
+		events = append(events, d.Event)
+	}
+	return events, nil
+}

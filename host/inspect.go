@@ -1,0 +1,235 @@
+package host
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/host/config"
+	"github.com/foldhost/foldhost/host/discover"
+	"github.com/foldhost/foldhost/host/internal/life"
+	"github.com/foldhost/foldhost/host/launch"
+	"github.com/foldhost/foldhost/internal/conform"
+	"github.com/foldhost/foldhost/registry"
+	"github.com/foldhost/foldhost/unit"
+)
+
+// InspectOptions say how to look at one plugin file.
+type InspectOptions struct {
+	// Config is what an operator says about it, under the name of the file; nil is nothing.
+	Config *config.File
+	// SocketDir is that of PluginOptions.
+	SocketDir string
+	// Logger gets what the plugin writes; nil discards.
+	Logger *slog.Logger
+}
+
+// Inspection is what there is to know about a plugin file.
+type Inspection struct {
+	// Plugin has the facts of the file, and what it said about itself as far as it came. State is PluginStopped.
+	Plugin
+	// Format is what the file is, such as "linux/amd64".
+	Format string
+	// Protocol is the version that was negotiated, 0 when it did not get so far. Took is how long the start took.
+	Protocol int
+	Took     time.Duration
+}
+
+// Inspect starts a plugin apart from any host, asks it what it is, configures it, asks what it offers, and stops it. The error says why it would not
+// start, usually a *launch.StartError; the inspection then says how far it came.
+func Inspect(ctx context.Context, path string, o InspectOptions) (*Inspection, error) {
+	return inspect(ctx, path, o, nil)
+}
+
+// inspect calls use while the plugin is up.
+func inspect(ctx context.Context, path string, o InspectOptions, use func(*life.Life, *Inspection)) (*Inspection, error) {
+	name := discover.Name(path)
+	in := &Inspection{Plugin: Plugin{Name: name, Path: path, State: PluginStopped}}
+	if abs, err := filepath.Abs(path); err == nil {
+		in.Path = abs
+	}
+	var settings config.Plugin
+	if o.Config != nil {
+		settings = o.Config.Plugins[name]
+	}
+	file, err := launch.Inspect(path)
+	if err != nil {
+		return in, &launch.StartError{Plugin: name, File: in.Path, Phase: launch.PhaseFile, Err: err, Hint: remedyOf(err)}
+	}
+	in.Format, in.Warnings = file.Format.String(), file.Warnings
+	if sum, err := file.Sum(ctx); err == nil {
+		in.Digest = hex.EncodeToString(sum[:])
+	}
+	file.Close()
+	launcher, err := launch.New(launch.Options{Logger: quiet(o.Logger), SocketDir: o.SocketDir})
+	if err != nil {
+		return in, err
+	}
+	defer launcher.Close()
+	began := time.Now()
+	l, err := life.Start(ctx, launcher, specOf(name, in.Path, settings), life.Options{Generation: 1, HostVersion: Version(), Described: in.describe})
+	if err != nil {
+		in.LastError = err.Error()
+		return in, err
+	}
+	in.Took, in.Protocol, in.Pid = time.Since(began), l.Process.Version(), l.Process.Pid()
+	in.offers(l)
+	if use != nil {
+		use(l, in)
+	}
+	l.End(ctx, "it was only looked at")
+	in.Tail = l.Process.Tail()
+	return in, ctx.Err()
+}
+
+func remedyOf(err error) string {
+	var f *launch.FileError
+	if errors.As(err, &f) {
+		return f.Remedy
+	}
+	return ""
+}
+
+// offers notes what a plugin registers, held against a registry of its own.
+func (in *Inspection) offers(l *life.Life) {
+	r := registry.New(registry.Options{})
+	defer r.Close()
+	for _, def := range l.First.Units {
+		if _, err := r.Register(registry.Registrant{Plugin: in.Name}, def); err != nil {
+			in.Refused = append(in.Refused, RefusedOffer{"unit", def.Key, err})
+			continue
+		}
+		in.Units = append(in.Units, PluginUnit{Key: def.Key, StateVersion: def.StateVersion, Events: def.Events, StateSchema: def.StateSchema, ViewSchema: def.ViewSchema, ConfigBound: def.ConfigBound})
+	}
+	for i := range l.First.Tools {
+		in.Tools = append(in.Tools, toolOf(&l.First.Tools[i]))
+	}
+	for _, refused := range l.First.Refused {
+		in.Refused = append(in.Refused, RefusedOffer(refused))
+	}
+}
+
+// Check is one question that Validate asks.
+type Check struct {
+	// Name is "file", "start", "describe", "configure", "register", "offers" or "laws".
+	Name string
+	// State is "ok", "failed" or "skipped".
+	State string
+	// Detail says what was found; for a failure what is wrong and what to do.
+	Detail string
+}
+
+// Report is what Validate found about one plugin.
+type Report struct {
+	*Inspection
+	Checks []Check
+	// Err is why it would not load; nil when it would.
+	Err error
+}
+
+// OK says that nothing failed.
+func (r *Report) OK() bool {
+	for _, c := range r.Checks {
+		if c.State == "failed" {
+			return false
+		}
+	}
+	return true
+}
+
+func (r *Report) add(name, state, format string, args ...any) {
+	r.Checks = append(r.Checks, Check{name, state, fmt.Sprintf(format, args...)})
+}
+
+// phases are the checks up to a plugin that is up, in order.
+var phases = []struct {
+	name   string
+	phases []launch.Phase
+}{
+	{"file", []launch.Phase{launch.PhaseFile}},
+	{"start", []launch.Phase{launch.PhaseExec, launch.PhaseHandshake}},
+	{"describe", []launch.Phase{launch.PhaseDescribe}},
+	{"configure", []launch.Phase{launch.PhaseConfigure}},
+	{"register", []launch.Phase{launch.PhaseRegister}},
+}
+
+// Validate says whether a plugin would load, and if not why: the file and its architecture, the start and the handshake, the description, the
+// config, the registrations with their schemas, and the laws of each unit over the given events, which may be none. The error is ctx's.
+func Validate(ctx context.Context, path string, o InspectOptions, events []event.Event) (*Report, error) {
+	r := &Report{}
+	var broken []conform.Violation
+	var silent error
+	laws := 0
+	in, err := inspect(ctx, path, o, func(l *life.Life, in *Inspection) {
+		var units []*unit.Compiled
+		for _, def := range l.First.Units {
+			if c, err := unit.Compile(def); err == nil {
+				units = append(units, c)
+			}
+		}
+		laws = len(units)
+		broken, silent = conform.Check(ctx, l.Instance, units, events)
+	})
+	r.Inspection, r.Err = in, err
+	if ctx.Err() != nil {
+		return r, ctx.Err()
+	}
+	r.started(err)
+	if err != nil {
+		return r, nil
+	}
+	for _, refused := range in.Refused {
+		r.add("offers", "failed", "%s", refused)
+	}
+	if len(in.Refused) == 0 {
+		r.add("offers", "ok", "%d units and %d tools, every schema compiles", len(in.Units), len(in.Tools))
+	}
+	for _, v := range broken {
+		r.add("laws", "failed", "%v", v)
+	}
+	switch {
+	case silent != nil:
+		r.add("laws", "failed", "%v", silent)
+	case laws == 0:
+		r.add("laws", "skipped", "it has no units")
+	case len(broken) == 0:
+		r.add("laws", "ok", "%d units keep every law over %d events", laws, len(events))
+	}
+	return r, nil
+}
+
+// started notes how far a start came.
+func (r *Report) started(err error) {
+	failed := launch.Phase("")
+	if err != nil {
+		failed = launch.PhaseFile
+		var start *launch.StartError
+		if errors.As(err, &start) {
+			failed = start.Phase
+		}
+	}
+	stopped := false
+	for _, p := range phases {
+		switch hit := failed != "" && slices.Contains(p.phases, failed); {
+		case stopped:
+			r.add(p.name, "skipped", "it did not get so far")
+		case hit:
+			stopped = true
+			r.add(p.name, "failed", "%v", err)
+		case p.name == "file":
+			r.add(p.name, "ok", "%s, sha256 %s", r.Format, r.Digest)
+		case p.name == "start":
+			r.add(p.name, "ok", "protocol version %d", r.Protocol)
+		case p.name == "describe":
+			r.add(p.name, "ok", "%s %s, owns %d event types", r.Title, r.Version, len(r.Events))
+		default:
+			r.add(p.name, "ok", "")
+		}
+	}
+}
