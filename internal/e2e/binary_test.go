@@ -46,6 +46,18 @@ func build(run func() int) (int, error) {
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("go build ./cmd/host: %w\n%s", err, out)
 	}
+	// The plugins that ship, as the example configures them, fold what the tests replay.
+	plugins := filepath.Join(dir, "plugins")
+	if err := os.Mkdir(plugins, 0o755); err != nil {
+		return 0, err
+	}
+	cmd = exec.Command("go", "build", "-o", plugins+string(filepath.Separator), "./plugins/...")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return 0, fmt.Errorf("go build ./plugins/...: %w\n%s", err, out)
+	}
+	os.Setenv("FOLDHOST_PLUGIN_DIR", plugins)
+	os.Setenv("FOLDHOST_CONFIG", filepath.Join(root, "examples", "foldhost.yaml"))
 	return run(), nil
 }
 
