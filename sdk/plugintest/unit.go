@@ -21,6 +21,8 @@ type TB interface {
 type Fixture struct {
 	t   TB
 	def unit.Definition
+	// check is Check, or the same through a process.
+	check func(unit.Definition, []event.Event) *Report
 }
 
 // Unit puts a unit under test: a sdk.ProjectionDefinition, or a sdk.Raw. A definition that is refused ends the test.
@@ -30,7 +32,7 @@ func Unit(t TB, u sdk.Unit) *Fixture {
 	if err != nil {
 		t.Fatalf("%v", err)
 	}
-	return &Fixture{t: t, def: def}
+	return &Fixture{t: t, def: def, check: Check}
 }
 
 // Given folds these events, which get the seqs 0, 1, 2 and so on, and checks the laws over them.
@@ -50,7 +52,7 @@ func (f *Fixture) Given(given ...Input) *Outcome {
 // GivenLog is Given for events that were committed already, such as those of a recorded session.
 func (f *Fixture) GivenLog(events []sdk.Event) *Outcome {
 	f.t.Helper()
-	o := &Outcome{t: f.t, Report: Check(f.def, events)}
+	o := &Outcome{t: f.t, Report: f.check(f.def, events)}
 	for _, v := range o.Report.Violations {
 		if v.Law != NoFault {
 			f.t.Errorf("unit %q: %s", f.def.Key, v)
