@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -90,7 +91,13 @@ func openSockets(asked string) (*sockets, error) {
 		return nil, err
 	}
 	s := &sockets{base: base, temporary: asked == ""}
-	if err := s.ensureBase(); err != nil {
+	// Another host that has nothing to start any more may remove the directory while this one looks at it.
+	for range 8 {
+		if err = s.ensureBase(); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+	}
+	if err != nil {
 		return nil, err
 	}
 	s.sweep()
