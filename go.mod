@@ -2,6 +2,8 @@ module github.com/foldhost/foldhost
 
 go 1.26.0
 
+require github.com/go-json-experiment/json v1.27.2
+
 require (
 	github.com/bahlo/generic-list-go v0.2.0 // indirect
 	github.com/buger/jsonparser v1.1.2 // indirect

@@ -89,7 +89,7 @@ func (f *fold[State, View]) Encode(s unit.State) (json.RawMessage, error) {
 
 func (f *fold[State, View]) Decode(raw json.RawMessage) (unit.State, error) {
 	var value State
-	if err := json.Unmarshal(raw, &value); err != nil {
+	if err := decode(raw, &value); err != nil {
 		return nil, fmt.Errorf("decode a stored state: %w", err)
 	}
 	return f.box(value)

@@ -6,6 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
+
+	jsonv1 "github.com/go-json-experiment/json/v1"
 )
 
 // Handlers are handlers by event type.
@@ -18,9 +21,10 @@ type Handler[State any] struct {
 	compare bool
 }
 
-// On is a handler that needs the payload alone: the data of the event, decoded. Fields that Payload does not know are ignored,
-// because events grow; names are matched as encoding/json does, which takes another case where no exact name is there. Data that does not decode, or is null where Payload cannot be nil, is a *PayloadError: a fault of this
-// session's cell at this event. A handler that has nothing to change returns the state as it was given.
+// On is a handler that needs the payload alone: the data of the event, decoded as encoding/json does, but with keys matched exactly:
+// a key in another case is another key. Keys that Payload does not know are ignored, because events grow. Data that does not decode,
+// or is null where Payload cannot be nil, is a *PayloadError: a fault of this session's cell at this event. A handler that has nothing
+// to change returns the state as it was given.
 func On[State, Payload any](f func(State, Payload) State) Handler[State] {
 	return OnEvent(func(s State, p Payload, _ *Event) (State, error) { return f(s, p), nil })
 }
@@ -49,10 +53,10 @@ func OnRaw[State any](f func(State, *Event) (next State, changed bool, err error
 type PayloadError struct {
 	Type string
 	Seq  int64
-	// Path is the place in the event, such as "$.data.todos.content"; elements of arrays are not counted.
+	// Path is the place in the event, such as "$.data.todos[2].content".
 	Path   string
 	Reason string
-	// Err is what the decoder said; nil for null.
+	// Err is what the decoder or an UnmarshalJSON said; nil for null.
 	Err error
 }
 
@@ -64,24 +68,35 @@ func (e *PayloadError) Unwrap() error { return e.Err }
 
 func decodePayload(ev *Event, into any, nullable bool) error {
 	wrong := func(path, reason string, err error) error {
+		if len(reason) > maxReason {
+			reason = strings.ToValidUTF8(reason[:maxReason], "") + "…"
+		}
 		return &PayloadError{Type: ev.Type, Seq: ev.Seq, Path: path, Reason: reason, Err: err}
 	}
 	if !nullable && bytes.Equal(ev.Data, null) {
 		return wrong("$.data", "it is null", nil)
 	}
-	err := json.Unmarshal(ev.Data, into)
+	err := decode(ev.Data, into)
 	if err == nil {
 		return nil
 	}
-	if t := (*json.UnmarshalTypeError)(nil); errors.As(err, &t) {
-		path := "$.data"
-		if t.Field != "" {
-			path += "." + t.Field
-		}
-		return wrong(path, "a JSON "+t.Value+" does not fit "+t.Type.String(), err)
+	path, reason := "$.data", err.Error()
+	if t := (*jsonv1.UnmarshalTypeError)(nil); errors.As(err, &t) {
+		path, reason = pathIn(ev.Data, t.Field, path), misfit(t)
 	}
-	return wrong("$.data", err.Error(), err)
+	return wrong(path, reason, err)
 }
+
+func misfit(t *jsonv1.UnmarshalTypeError) string {
+	reason := fmt.Sprintf("a JSON %s does not fit %v", t.Value, t.Type)
+	if t.Err != nil {
+		reason += ": " + t.Err.Error()
+	}
+	return reason
+}
+
+// maxReason bounds what a PayloadError says: decoders quote what they cannot read, however long it is.
+const maxReason = 300
 
 var null = []byte("null")
 

@@ -252,7 +252,7 @@ func TestAPayloadThatDoesNotDecodeNamesEventAndPlace(t *testing.T) {
 		{"struct", `{"items":[{"size":1}]}`, ""},
 		{"struct", `{}`, ""},
 		{"struct", `{"items":null,"more":true}`, ""},
-		{"struct", `{"items":[{"size":"x"}]}`, "$.data.items.size"},
+		{"struct", `{"items":[{"size":"x"}]}`, "$.data.items[0].size"},
 		{"struct", `{"items":{}}`, "$.data.items"},
 		{"struct", `[]`, "$.data"},
 		{"struct", `null`, "$.data"},
