@@ -13,6 +13,9 @@ import (
 
 // Session is a handle on one life of one session. It stays good while the session goes cold and live again; after a deletion every call
 // gives *eventlog.NotFoundError. Safe for concurrent use.
+//
+// A call that touches the session opens it when it is cold, so beside its own errors it may give *eventlog.CorruptError for a log that no session
+// would have accepted, *PanicError from the driver, ErrClosed, what the store says, and the context's error while it waits.
 type Session struct {
 	set         *Set
 	id          string

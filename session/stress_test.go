@@ -93,6 +93,8 @@ type storm struct {
 	t     *testing.T
 	store *moody
 	set   *session.Set
+	// closing says that the set may be closed by now.
+	closing atomic.Bool
 
 	mu    sync.Mutex
 	acked map[string][]event.Event // by incarnation
@@ -107,7 +109,7 @@ func (st *storm) tolerable(what string, err error) bool {
 	var fork *session.ForkError
 	var veto *session.VetoError
 	var rule *event.Error
-	ok := err == nil || errors.Is(err, errStorm) || errors.Is(err, context.Canceled) || errors.As(err, &gone) || errors.As(err, &exists) ||
+	ok := err == nil || errors.Is(err, errStorm) || errors.Is(err, session.ErrClosed) && st.closing.Load() || errors.Is(err, context.Canceled) || errors.As(err, &gone) || errors.As(err, &exists) ||
 		errors.As(err, &fork) || errors.As(err, &veto) || errors.As(err, &rule) && (rule.Code == event.SurfaceRangeInvalid || rule.Code == event.SourcesIncomplete)
 	if !ok {
 		st.t.Errorf("%s: %v", what, err)
@@ -181,6 +183,10 @@ func (st *storm) work(ctx context.Context, id string) {
 			ev, err := s.Append(ctx, event.UserMessage, json.RawMessage(userData("x")), appended)
 			if st.tolerable("append", err) {
 				st.ack(s, ev)
+				page, err := s.Read(ctx, ev.Seq, ev.Seq+1, nil)
+				if st.tolerable("read", err) && len(page.Events) != 1 {
+					st.t.Errorf("session %s: seq %d was acknowledged and is not there", id, ev.Seq)
+				}
 			}
 		case 0, 1:
 			st.request(ctx, s)
@@ -262,8 +268,9 @@ func (st *storm) settled(id string) {
 }
 
 // Given workers that append, compact, fork, delete, create, detach and hold a few sessions at random, with contexts that end at random, a store that fails
-// before and after it commits, a janitor that never rests, observers that panic, append and dawdle, and a drive that panics now and then, then every drive and every observer
-// hears of each event once and in order, what was acknowledged is in its log, a request is carried out once, and in the end each session is what its log says.
+// before and after it commits, a janitor that never rests, observers that panic, append and dawdle, a drive that panics now and then, and a set that closes in the end, then
+// every drive and every observer hears of each event once and in order, what was acknowledged is in its log, a request is carried out once, each session is what its log
+// says, and nothing is left over.
 func TestStorm(t *testing.T) {
 	o, l := driven(t)
 	o.IdleAfter = time.Nanosecond // a tick each millisecond
@@ -277,34 +284,45 @@ func TestStorm(t *testing.T) {
 		return nil
 	})
 	ids := []string{"a", "b", "c"}
-	var all sync.WaitGroup
-	for range 8 {
-		all.Go(func() {
-			for range *rounds {
-				ctx, cancel := context.WithCancel(context.Background())
-				if rand.IntN(4) == 0 {
-					all.Go(func() {
-						for range rand.IntN(50) {
-							runtime.Gosched()
-						}
-						cancel()
-					})
+	blow := func(rounds int) *sync.WaitGroup {
+		var all sync.WaitGroup
+		for range 8 {
+			all.Go(func() {
+				for range rounds {
+					ctx, cancel := context.WithCancel(context.Background())
+					if rand.IntN(4) == 0 {
+						all.Go(func() {
+							for range rand.IntN(50) {
+								runtime.Gosched()
+							}
+							cancel()
+						})
+					}
+					if rand.IntN(20) == 0 {
+						l.failAt(int64(rand.IntN(40)))
+					}
+					st.work(ctx, ids[rand.IntN(len(ids))])
+					cancel()
 				}
-				if rand.IntN(20) == 0 {
-					l.failAt(int64(rand.IntN(40)))
-				}
-				st.work(ctx, ids[rand.IntN(len(ids))])
-				cancel()
-			}
-		})
+			})
+		}
+		return &all
 	}
-	all.Wait()
+	blow(*rounds).Wait()
 	st.store.calm.Store(true)
 	for _, id := range ids {
 		st.settled(id)
 	}
+
+	st.store.calm.Store(false)
+	st.closing.Store(true)
+	last := blow(10)
 	if err := st.set.Close(); err != nil {
 		t.Error(err)
+	}
+	last.Wait()
+	if _, err := st.set.Open(context.Background(), "a"); !errors.Is(err, session.ErrClosed) {
+		t.Errorf("open of a closed set: %v", err)
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
