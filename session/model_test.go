@@ -74,6 +74,10 @@ func (m *machine) draw(t *rapid.T, log []event.Event) step {
 		return st
 	}
 	start, end := rapid.Int64Range(0, n+1).Draw(t, "start"), rapid.Int64Range(0, n+1).Draw(t, "end")
+	if results := resultNodes(log); st.typ == event.ToolResult && len(results) > 0 && rapid.Bool().Draw(t, "rewrite") {
+		start = rapid.SampledFrom(results).Draw(t, "result") // or rewrites would be too rare to meet in one batch
+		end = start
+	}
 	sources := []int64{}
 	for seq := range n {
 		sources = append(sources, seq)
@@ -86,6 +90,12 @@ func (m *machine) draw(t *rapid.T, log []event.Event) step {
 
 func (st step) event(seq int64) event.Event {
 	return event.Event{Type: st.typ, Seq: seq, Time: 1, Data: json.RawMessage(st.data), Op: st.in.Op, Sources: st.in.Sources}
+}
+
+// resultNodes are the tool results on the surface of a log, none when it has no surface.
+func resultNodes(log []event.Event) []int64 {
+	folded, _ := surface.Fold(undrafts(log))
+	return slices.DeleteFunc(folded.Nodes, func(seq int64) bool { return log[seq].Type != event.ToolResult })
 }
 
 // fits says whether the log with the events at its end is one that a full fold accepts.
