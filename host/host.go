@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"sync"
 
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/memory"
@@ -35,6 +36,9 @@ type Host struct {
 	driver   *driver
 	// plugins is nil for a host without plugin processes.
 	plugins *plugins
+
+	closing sync.Once
+	closed  error
 }
 
 // Open composes a host and begins to start its plugins, all at once; WaitPlugins waits for them. A plugin that does not start is no error: it is
@@ -103,11 +107,20 @@ func (h *Host) Register(plugin string, def unit.Definition) (*registry.Registrat
 
 // Close ends the host, in the order in which nothing is lost: sessions first, so that the last events are published; then
 // the registry, which nobody calls any more; then the plugins, all at once, each asked before it is killed; then the store, if it is the host's own.
-func (h *Host) Close() error {
+// More than once is harmless.
+func (h *Host) Close() error { return h.close(context.Background()) }
+
+// close is Close; when ctx ends, plugins are not asked any longer but killed.
+func (h *Host) close(ctx context.Context) error {
+	h.closing.Do(func() { h.closed = h.end(ctx) })
+	return h.closed
+}
+
+func (h *Host) end(ctx context.Context) error {
 	err := h.sessions.Close()
 	h.registry.Close()
 	if h.plugins != nil {
-		h.plugins.stop(context.Background())
+		h.plugins.stop(ctx)
 	}
 	if h.owned {
 		err = errors.Join(err, h.store.Close())

@@ -74,5 +74,9 @@ func (r *Replayer) Replay(ctx context.Context, o ReplayOptions) (result *Result,
 	return (&replay{ctx: ctx, host: r.host, session: s, header: o.Header, store: r.store, watch: o.Watch, progress: o.Progress}).run()
 }
 
-// Close ends the replayer and its plugins.
-func (r *Replayer) Close() error { return errors.Join(r.host.Close(), r.store.Close()) }
+// Close ends the replayer and its plugins, which are killed without being asked: nothing that they know is of use to anybody.
+func (r *Replayer) Close() error {
+	now, cancel := context.WithCancel(context.Background())
+	cancel()
+	return errors.Join(r.host.close(now), r.store.Close())
+}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -55,7 +56,7 @@ type Options struct {
 	HostVersion string
 	// Known is the description of the same file from before, nil to ask.
 	Known *Description
-	// Broken is called once if the process turns out to be of no more use: it ended, broke the protocol, or did not answer in time. It is killed
+	// Broken is called once if the process that was up turns out to be of no more use: it ended, broke the protocol, or did not answer in time. It is killed
 	// by then, and what was in flight is answered afterwards. busy says that it had something to do. It must not block.
 	Broken func(why error, busy bool)
 	// Described is called as soon as the plugin has said what it is; nil for nobody.
@@ -80,6 +81,8 @@ type Life struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 	broken func(error, bool)
+	// up is set when Start has succeeded: before that its error says what happened.
+	up atomic.Bool
 }
 
 // Start brings a process up. The error is a *launch.StartError, launch.ErrClosed, or that of ctx; nothing is left of the process then.
@@ -110,6 +113,7 @@ func Start(ctx context.Context, launcher *launch.Launcher, spec Spec, o Options)
 			return nil, err
 		}
 	}
+	l.up.Store(true)
 	return l, nil
 }
 
@@ -208,7 +212,7 @@ func (l *Life) Sets() <-chan *Set { return l.sets }
 // breakDown is called by the instance, once.
 func (l *Life) breakDown(why error, busy bool) {
 	l.Process.Kill(why.Error())
-	if l.broken != nil {
+	if l.broken != nil && l.up.Load() {
 		l.broken(why, busy)
 	}
 }

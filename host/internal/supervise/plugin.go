@@ -265,6 +265,7 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 			l.Fail(&unit.GoneError{Reason: exit.String()})
 			l.Bury(exit.String())
 			why := &DiedError{Plugin: p.spec.Plugin, Exit: exit, Stderr: l.Process.Tail()}
+			p.failed(a, why, false) // Counted before, unless it broke in the moment in which it came up.
 			p.lost(why)
 			if successor != nil {
 				if s := <-successor; s.a != nil {

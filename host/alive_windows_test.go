@@ -1,0 +1,12 @@
+package host_test
+
+import "os"
+
+// alive says whether there is a process of this number.
+func alive(pid int) bool {
+	p, err := os.FindProcess(pid)
+	if err == nil {
+		p.Release()
+	}
+	return err == nil
+}

@@ -1,0 +1,227 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/host/config"
+	"github.com/foldhost/foldhost/session"
+)
+
+// quick are timeouts that make hangs short.
+var quick = config.Timeouts{Start: 20 * time.Second, Describe: 300 * time.Millisecond, Configure: 300 * time.Millisecond, Register: 300 * time.Millisecond,
+	Batch: 500 * time.Millisecond, Tool: 300 * time.Millisecond, Health: 2 * time.Second, Drain: 300 * time.Millisecond, Exit: 200 * time.Millisecond}
+
+func withQuick(c config.Plugin) config.Plugin {
+	c.Timeouts = quick
+	return c
+}
+
+func TestAPluginThatDoesNotComeUpIsNamedAndHurtsNobody(t *testing.T) {
+	for _, c := range []struct {
+		mode  string
+		state host.PluginState
+		want  string // in the reason
+	}{
+		{"hang-describe", host.PluginBackoff, "describe"},
+		{"hang-configure", host.PluginBackoff, "configure"},
+		{"hang-register", host.PluginBackoff, "register"},
+		{"exit-describe", host.PluginBackoff, "code 3"},
+		{"exit-configure", host.PluginBackoff, "code 3"},
+		{"exit-register", host.PluginBackoff, "code 3"},
+		{"panic-configure", host.PluginBackoff, "code 2"},
+		{"config-problem", host.PluginParked, "$.limit"},
+		{"required-config", host.PluginParked, "$.limit"},
+		{"bad-config-schema", host.PluginParked, "config_schema"},
+		{"owns=turn/start", host.PluginParked, "turn/start"},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			t.Parallel()
+			h := openHost(t, plugs{"bad": withQuick(wrong(t, c.mode)), "good": wrong(t, "prefix=good/")})
+			eventually(t, "the bad one is down", func() bool { return plugin(t, h, "bad").State == c.state })
+			p := plugin(t, h, "bad")
+			if !strings.Contains(p.LastError, c.want) {
+				t.Errorf("the last error is %q, and does not name %q", p.LastError, c.want)
+			}
+			s := newSession(t, h, "s")
+			step(t, s, 5)
+			same(t, "the good plugin's value", value(t, h, s, "good/sum"), "5")
+		})
+	}
+}
+
+func TestWhatIsWrongInARegistrationIsRefusedAndTheRestServes(t *testing.T) {
+	for _, c := range []struct{ mode, what, name string }{
+		{"bad-key", "unit", "no key!"},
+		{"bad-schema", "unit", "unsound"},
+		{"bad-tool", "tool", "no tool!"},
+		{"bad-tool", "tool", "reader"},
+	} {
+		t.Run(c.mode+" "+c.name, func(t *testing.T) {
+			t.Parallel()
+			h := openHost(t, plugs{"wrong": wrong(t, c.mode)})
+			p := plugin(t, h, "wrong")
+			found := false
+			for _, r := range p.Refused {
+				found = found || r.What == c.what && r.Name == c.name && r.Err != nil
+			}
+			if !found || p.State != host.PluginReady {
+				t.Errorf("%s: refused %v", p.State, p.Refused)
+			}
+			s := newSession(t, h, "s")
+			step(t, s, 5)
+			same(t, "the value", value(t, h, s, "sum"), "5")
+		})
+	}
+}
+
+func TestAnotherVersionOfAKeyIsRefusedForWhoComesLater(t *testing.T) {
+	// Both start at once, so that who comes first is not known: one of them serves, and the other is named.
+	h := openHost(t, plugs{"a": wrong(t, "version=1"), "b": wrong(t, "version=2", "owns=b/thing")})
+	refused := len(plugin(t, h, "a").Refused) + len(plugin(t, h, "b").Refused)
+	same(t, "refused units", refused, 3)
+	s := newSession(t, h, "s")
+	step(t, s, 4)
+	same(t, "the value", value(t, h, s, "sum"), "4")
+}
+
+func TestABrokenProtocolEndsTheProcessAndNotTheHost(t *testing.T) {
+	for _, c := range []struct{ mode, want string }{
+		{"reply-twice", "answered"},
+		{"reply-generation", "generation"},
+		{"reply-unasked", "never asked"},
+		{"reply-unknown-cell", "does not name"},
+		{"reply-huge", "larger than"},
+		{"reply-utf8", "cannot be read"},
+		{"reply-refused", "not today"},
+		{"reply-backwards", "batch goes from"},
+		{"end-fold", "fold stream"},
+		{"hang-fold", "not answered"},
+		{"exit-fold", "code 3"},
+		{"panic-fold", "code 2"},
+	} {
+		t.Run(c.mode, func(t *testing.T) {
+			t.Parallel()
+			h := openHost(t, plugs{"bad": withQuick(wrong(t, c.mode, "prefix=bad/")), "good": wrong(t, "prefix=good/", "owns=good/thing")})
+			s := newSession(t, h, "s")
+			for i := range 3 {
+				step(t, s, i)
+			}
+			go h.Snapshot(context.Background(), s, "bad/sum")
+			same(t, "the good plugin's value", value(t, h, s, "good/sum"), "3")
+			eventually(t, "the bad one is found out", func() bool {
+				h.Snapshot(context.Background(), s, "bad/sum")
+				p := plugin(t, h, "bad")
+				return strings.Contains(p.LastError, c.want) || strings.Contains(p.Reason, c.want)
+			})
+			step(t, s, 7)
+			same(t, "the good plugin's value afterwards", value(t, h, s, "good/sum"), "10")
+		})
+	}
+}
+
+func TestAValueAgainstItsSchemaFaultsItsKey(t *testing.T) {
+	for _, mode := range []string{"reply-wrong-value", "reply-no-json"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			h := openHost(t, plugs{"wrong": wrong(t, mode)})
+			s := newSession(t, h, "s")
+			step(t, s, 1)
+			eventually(t, "the key is faulted", func() bool {
+				block, err := h.Snapshot(context.Background(), s, "sum")
+				if err != nil {
+					t.Fatal(err)
+				}
+				if v, there := block.Values["sum"]; there {
+					t.Fatalf("served %s", v)
+				}
+				return block.Unavailable["sum"].Code == "faulted"
+			})
+			same(t, "the plugin", plugin(t, h, "wrong").State, host.PluginReady)
+		})
+	}
+}
+
+func TestAnswersOutOfOrderAcrossSessionsAreFine(t *testing.T) {
+	h := openHost(t, plugs{"wrong": wrong(t, "out-of-order")})
+	var all []*session.Session
+	for i := range 6 {
+		all = append(all, newSession(t, h, fmt.Sprint("s", i)))
+	}
+	for i := range 20 {
+		for _, s := range all {
+			step(t, s, i)
+		}
+	}
+	for _, s := range all {
+		same(t, "the value", value(t, h, s, "sum"), "190")
+	}
+	same(t, "restarts", plugin(t, h, "wrong").Restarts, 0)
+}
+
+func TestAPluginThatIgnoresDrainIsKilled(t *testing.T) {
+	h := openHost(t, plugs{"wrong": withQuick(wrong(t, "hang-drain"))})
+	pid := plugin(t, h, "wrong").Pid
+	h.Close()
+	if alive(pid) {
+		t.Error("it lives")
+	}
+}
+
+func TestTwoPluginsCannotOwnOneEventType(t *testing.T) {
+	h := openHost(t, plugs{"b": wrong(t, "prefix=b/"), "a": wrong(t, "prefix=a/")})
+	same(t, "what a is refused", len(plugin(t, h, "a").Refused), 0)
+	refused := plugin(t, h, "b").Refused
+	var owned *host.OwnedError
+	if len(refused) != 1 || !errors.As(refused[0].Err, &owned) || owned.Owner != "a" || owned.Type != "wrong/added" {
+		t.Errorf("b is refused %v", refused)
+	}
+}
+
+func TestEventsOfOwnedTypesAreGuarded(t *testing.T) {
+	h := openHost(t, plugs{"wrong": withQuick(wrong(t, "exit-fold"))})
+	s := newSession(t, h, "s")
+	check := func(when string) {
+		t.Helper()
+		_, err := s.Append(t.Context(), "wrong/added", map[string]string{"n": "many"}, session.Intent{})
+		var rule *event.Error
+		var veto *session.VetoError
+		if !errors.As(err, &veto) || !errors.As(err, &rule) || rule.Code != host.CodeEventSchema || rule.Path != "$.data.n" {
+			t.Errorf("%s: %v", when, err)
+		}
+		_, _, err = s.AppendBatch(t.Context(), session.Batch{Items: []session.Item{
+			{Type: "wrong/added", Data: []byte(`{"n":1}`)}, {Type: "wrong/added", Data: []byte(`{}`)}}})
+		var at *event.IndexError
+		if !errors.As(err, &at) || at.Index != 1 {
+			t.Errorf("%s: %v", when, err)
+		}
+		if _, err := s.Append(t.Context(), "wrong/added", map[string]int{"n": 1}, session.Intent{}); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+		if _, err := s.Append(t.Context(), "nobody/owns", nil, session.Intent{}); err != nil {
+			t.Errorf("%s: %v", when, err)
+		}
+	}
+	check("while it is up")
+	step(t, s, 1) // It dies of it.
+	eventually(t, "it is down", func() bool {
+		h.Snapshot(context.Background(), s)
+		return plugin(t, h, "wrong").State != host.PluginReady
+	})
+	check("while it is down")
+	// A seed and an import carry what was accepted elsewhere.
+	old := []event.Draft{{Event: event.Event{Type: "wrong/added", Time: 1, Data: []byte(`{}`)}}}
+	_, err := h.Sessions().Create(t.Context(), session.New{Header: event.Header{ID: "seeded"}, Seed: old})
+	if err != nil {
+		t.Errorf("a seed: %v", err)
+	}
+	if _, err := h.Sessions().Import(t.Context(), event.Header{ID: "imported", CreatedAt: 1}, log("wrong/added")); err != nil {
+		t.Errorf("an import: %v", err)
+	}
+}
