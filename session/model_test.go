@@ -74,10 +74,6 @@ func (m *machine) draw(t *rapid.T, log []event.Event) step {
 		return st
 	}
 	start, end := rapid.Int64Range(0, n+1).Draw(t, "start"), rapid.Int64Range(0, n+1).Draw(t, "end")
-	if results := resultNodes(log); st.typ == event.ToolResult && len(results) > 0 && rapid.Bool().Draw(t, "rewrite") {
-		start = rapid.SampledFrom(results).Draw(t, "result") // or rewrites would be too rare to meet in one batch
-		end = start
-	}
 	sources := []int64{}
 	for seq := range n {
 		sources = append(sources, seq)
@@ -90,6 +86,24 @@ func (m *machine) draw(t *rapid.T, log []event.Event) step {
 
 func (st step) event(seq int64) event.Event {
 	return event.Event{Type: st.typ, Seq: seq, Time: 1, Data: json.RawMessage(st.data), Op: st.in.Op, Sources: st.in.Sources}
+}
+
+// shorten rewrites several tool results in one batch, which draw would hardly ever do.
+func (m *machine) shorten(t *rapid.T) {
+	l := m.pick(t)
+	var steps []step
+	for _, seq := range resultNodes(l.log) {
+		if len(steps) < 4 && rapid.Bool().Draw(t, "this one") {
+			steps = append(steps, toolResult("c", m.name()).replacing(seq, seq, seq))
+		}
+	}
+	if len(steps) == 0 {
+		t.Skip("nothing to rewrite")
+	}
+	m.appended(t, l, steps, func() ([]event.Event, error) {
+		_, events, err := l.handle(t).AppendBatch(context.Background(), session.Batch{Items: items(steps...)})
+		return events, err
+	})
 }
 
 // resultNodes are the tool results on the surface of a log, none when it has no surface.
@@ -389,6 +403,7 @@ func TestModel(t *testing.T) {
 					"create":  m.create,
 					"append":  m.appendOne,
 					"batch":   m.appendBatch,
+					"shorten": m.shorten,
 					"repeat":  m.repeat,
 					"veto":    func(t *rapid.T) { m.veto = rapid.IntRange(0, 3).Draw(t, "veto") == 0 },
 					"recover": m.recover,
