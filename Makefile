@@ -5,15 +5,20 @@ LINT      := -modfile=tools/lint.mod
 FUZZTIME  ?= 10s
 BENCHTIME ?= 300ms
 
-.PHONY: all build demo test race lint bench fuzz cross tidy generate clean
+PLUGINS   := todo imagelimits title tokenusage
+
+.PHONY: all build demo test race lint bench fuzz cross tidy generate generate-check soak clean
 all: build
 
-build: ## bin/foldhost
-	@mkdir -p bin
+build: ## bin/foldhost and the plugins that ship, in bin/plugins
+	@mkdir -p bin/plugins
 	$(GO) build -o bin/foldhost ./cmd/host
+	$(GO) build -o bin/plugins/ $(PLUGINS:%=./plugins/%)
 
-demo: build ## replay the sample session in its human form
-	@bin/foldhost replay examples/sessions/dry-run.jsonl
+demo: build ## replay the sample session through real plugin processes, in its human form
+	@bin/foldhost plugin list --config examples/foldhost.yaml
+	@echo
+	@bin/foldhost replay --config examples/foldhost.yaml examples/sessions/dry-run.jsonl
 
 test: ## every test once
 	$(GO) test ./...
@@ -41,6 +46,12 @@ tidy: ## go.mod and go.sum say what the code imports
 
 generate: ## code made from other files; needs protoc, which nothing else does
 	$(GO) generate ./...
+
+generate-check: ## the committed code is what its sources give; needs protoc
+	pluginproto/generate.sh --check
+
+soak: ## 1,000 rounds of crash and restart leak nothing
+	FOLDHOST_SOAK_ROUNDS=1000 $(GO) test -count=1 -run 'CrashAndRestart' ./host/...
 
 clean:
 	rm -rf bin
