@@ -16,7 +16,7 @@ import (
 // (a directory, a device, a pipe) is never replaced. A new file has the mode that the umask leaves, one that replaces that of the old; it has
 // no other access while it is written.
 //
-// Replacing a symbolic link replaces the link. A file beside it, hidden and named after it, is left behind only when the process dies.
+// Replacing a symbolic link replaces the link. A hidden file beside it, .foldhost-….tmp, is left behind only when the process dies.
 func WriteFile(path string, replace bool, write func(io.Writer) error) error {
 	if err := writeFile(path, replace, write); err != nil {
 		return fmt.Errorf("writing %s: %w", path, err)
@@ -75,7 +75,7 @@ func createBeside(path string, old fs.FileInfo) (*os.File, error) {
 	if old != nil {
 		perm = old.Mode().Perm()
 	}
-	name := filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+"."+rand.Text()[:12]+".tmp")
+	name := filepath.Join(filepath.Dir(path), ".foldhost-"+rand.Text()+".tmp") // not after path, whose name may be as long as names can be
 	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
 	if err != nil || old == nil {
 		return temp, err

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/foldhost/foldhost/event"
@@ -139,6 +140,17 @@ func TestFileThatComesMeanwhileIsKept(t *testing.T) {
 	}
 	if got, err := os.ReadFile(path); err != nil || string(got) != "theirs" {
 		t.Fatalf("%q, %v", got, err)
+	}
+}
+
+// A name as long as names can be leaves no room for a longer one beside it.
+func TestLongNamesAreWritten(t *testing.T) {
+	path := filepath.Join(t.TempDir(), strings.Repeat("n", 249)+".jsonl")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Skip("no such long names here")
+	}
+	if err := jsonl.WriteFile(path, true, func(io.Writer) error { return nil }); err != nil {
+		t.Error(err)
 	}
 }
 
