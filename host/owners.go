@@ -68,7 +68,7 @@ func (o *owners) check(ev *event.Event) error {
 }
 
 // guard is the hook on appends. Imports, seeds and forks do not pass it: what was accepted once stays readable.
-func (p *plugins) guard(_ context.Context, _ *session.Session, events []event.Event) error {
+func (p *plugins) guard(ctx context.Context, s *session.Session, events []event.Event) error {
 	owners := p.owners.Load()
 	for i := range events {
 		if err := owners.check(&events[i]); err != nil {
@@ -78,5 +78,5 @@ func (p *plugins) guard(_ context.Context, _ *session.Session, events []event.Ev
 			return err
 		}
 	}
-	return nil
+	return checkCut(ctx, s, events)
 }

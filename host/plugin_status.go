@@ -147,6 +147,20 @@ func (h *Host) RestartPlugin(name string) error {
 	return nil
 }
 
+// StopPlugin stops a plugin for good: its units are released, so that the next plugin by name takes over those that it has as well, and its
+// process is asked to end, or killed when ctx ends. Its event types stay guarded. Errors: *UnknownPluginError, that of ctx.
+func (h *Host) StopPlugin(ctx context.Context, name string) error {
+	if h.plugins == nil {
+		return &UnknownPluginError{name}
+	}
+	one := h.plugins.find(name)
+	if one == nil {
+		return &UnknownPluginError{name}
+	}
+	one.Stop(ctx)
+	return ctx.Err()
+}
+
 func pluginOf(s supervise.Status, owners *owners, tools *tools) Plugin {
 	p := Plugin{Name: s.Name, Path: s.Path, State: PluginState(s.State), Since: s.Since, Until: s.Until, Reason: s.Reason, Pid: s.Pid, Restarts: s.Restarts,
 		LastError: s.LastError, Tail: s.Tail}

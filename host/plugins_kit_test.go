@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -184,3 +185,5 @@ func pluginStats(t testing.TB, h *host.Host, s *session.Session) (st stats) {
 	}
 	return st
 }
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }

@@ -91,9 +91,6 @@ func (e *ToolBrokenError) Error() string {
 // not end.
 const maxAsks = 3
 
-// maxRaces bounds the appends that were overtaken by events which do not concern the plugin. Each of them means that somebody else got ahead.
-const maxRaces = 1000
-
 // CallTool runs a tool for a session: it sees the values of its plugin's units as of one cut, and the events that it gives back are appended
 // together, unless an event that its plugin's units fold came in between. Then it is asked again with newer values.
 //
@@ -223,36 +220,40 @@ func (c *toolCall) append(ctx context.Context, seq int64, events []unit.ToolEven
 	for i, e := range events {
 		batch.Items[i] = session.Item{Type: e.Type, Data: e.Data, Ignorable: e.Ignorable}
 	}
-	for race := 0; ; race++ {
-		next := seq + 1
-		batch.ExpectedSeq = &next
-		_, logged, err = c.session.AppendBatch(ctx, batch)
-		var conflict *eventlog.SeqConflictError
-		if err == nil || !errors.As(err, &conflict) || race == maxRaces {
-			return logged, false, err
-		}
-		head, concerns, err := c.grown(ctx, next)
-		if err != nil || concerns {
-			return nil, concerns, err
-		}
-		seq = head
+	_, logged, err = c.session.AppendBatch(context.WithValue(ctx, cutKey{}, &cut{store: c.host.store, seq: seq, folds: c.tool.folds}), batch)
+	if errors.Is(err, errOvertaken) {
+		return nil, true, nil
 	}
+	return logged, false, err
 }
 
-// grown says up to where the log has grown from seq on, and whether by something that the plugin folds.
-func (c *toolCall) grown(ctx context.Context, from int64) (head int64, concerns bool, err error) {
-	info, err := c.session.Info(ctx)
-	if err != nil {
-		return 0, false, err
+// cut goes with the append of what a tool gave, and is checked where nothing can come in between: in the hook before the commit. A condition on
+// the next seq would lose against any busy session, whatever it appends.
+type cut struct {
+	store eventlog.Store
+	seq   int64
+	// folds are the event types that must not have come since; nil is every type.
+	folds []string
+}
+
+type cutKey struct{}
+
+// errOvertaken: an event that the tool's plugin folds was committed after the cut.
+var errOvertaken = errors.New("the values that the tool saw were overtaken")
+
+// checkCut is asked before each commit.
+func checkCut(ctx context.Context, s *session.Session, events []event.Event) error {
+	c, is := ctx.Value(cutKey{}).(*cut)
+	if !is || len(events) == 0 || events[0].Seq == c.seq+1 {
+		return nil
 	}
-	for ev, err := range eventlog.Scan(ctx, c.host.store, eventlog.Query{Life: lifeOf(c.session), From: from, To: info.Seq, Types: c.tool.folds}) {
+	for _, err := range eventlog.Scan(ctx, c.store, eventlog.Query{Life: lifeOf(s), From: c.seq + 1, To: events[0].Seq, Types: c.folds}) {
 		if err != nil {
-			return 0, false, err
+			return err
 		}
-		_ = ev
-		return 0, true, nil
+		return errOvertaken
 	}
-	return info.Seq - 1, false, nil
+	return nil
 }
 
 func mismatches(all []unit.Mismatch) string {

@@ -258,6 +258,7 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 			}
 			a.over.Store(true)
 			p.set(func(s *Status) { s.State = Draining })
+			p.release() // Another plugin takes over while this one still answers.
 			l.End(p.stopping, "the plugin is being stopped")
 			return nil, nil
 		case <-l.Process.Exited():
@@ -386,9 +387,7 @@ func (p *Plugin) rest(why error) {
 
 // finish is the end of run: nothing of the plugin is left.
 func (p *Plugin) finish() {
-	for _, r := range p.regs {
-		r.Release()
-	}
+	p.release()
 	p.retired.Wait()
 	p.mu.Lock()
 	p.current = nil
@@ -399,6 +398,14 @@ func (p *Plugin) finish() {
 	p.triedOnce.Do(func() { close(p.tried) })
 	p.kill()
 	p.d.Changed()
+}
+
+// release gives back every registration.
+func (p *Plugin) release() {
+	for key, r := range p.regs {
+		r.Release()
+		delete(p.regs, key)
+	}
 }
 
 // isPermanent says whether a start would fail in the same way again, so that trying is of no use until something is changed.

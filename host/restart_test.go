@@ -1,0 +1,179 @@
+package host_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/registry"
+	"github.com/foldhost/foldhost/session"
+)
+
+// kill ends a process from outside.
+func kill(t testing.TB, pid int) {
+	t.Helper()
+	p, err := os.FindProcess(pid)
+	if err == nil {
+		err = p.Kill()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAProcessThatDiesIsStartedAgainAndNoValueIsLost(t *testing.T) {
+	h := openHost(t, plugs{"wrong": wrong(t)})
+	s := newSession(t, h, "s")
+	for i := range 50 {
+		step(t, s, i)
+	}
+	value(t, h, s, "sum")
+	for round := range 3 {
+		first := plugin(t, h, "wrong").Pid
+		kill(t, first)
+		step(t, s, 1000)
+		same(t, "the sum", len(value(t, h, s, "sum")) > 3, true)
+		p := plugin(t, h, "wrong")
+		if p.Pid == first || p.Restarts != round+1 || !strings.Contains(p.LastError, "SIGKILL") {
+			t.Errorf("pid %d after %d, %d restarts, last error %q", p.Pid, first, p.Restarts, p.LastError)
+		}
+	}
+	same(t, "the sum at the end", value(t, h, s, "sum"), "4225")
+}
+
+func TestFiveDeathsParkAPluginUntilSomebodyAsks(t *testing.T) {
+	h := openHost(t, plugs{"wrong": withQuick(wrong(t))})
+	s := newSession(t, h, "s")
+	step(t, s, 7)
+	value(t, h, s, "sum")
+	for range 5 {
+		pid := 0
+		eventually(t, "it is up", func() bool { pid = plugin(t, h, "wrong").Pid; return pid != 0 })
+		kill(t, pid)
+		eventually(t, "its death is seen", func() bool { return plugin(t, h, "wrong").Pid != pid })
+	}
+	eventually(t, "it is parked", func() bool { return plugin(t, h, "wrong").State == host.PluginParked })
+	if p := plugin(t, h, "wrong"); !strings.Contains(p.Reason, "5 failures") || !strings.Contains(p.Reason, "SIGKILL") {
+		t.Errorf("the reason is %q", p.Reason)
+	}
+	// What was current stays so; what is not says that it is parked, and is not waited for.
+	same(t, "the value that is current", value(t, h, s, "sum"), "7")
+	step(t, s, 8)
+	block, err := h.Snapshot(context.Background(), s, "sum")
+	if err != nil || block.Unavailable["sum"].Code != registry.Parked {
+		t.Errorf("%+v, %v", block, err)
+	}
+	if err := h.RestartPlugin("wrong"); err != nil {
+		t.Fatal(err)
+	}
+	same(t, "the value once it is up again", value(t, h, s, "sum"), "15")
+}
+
+func TestAUnitThatGoesIsReleased(t *testing.T) {
+	h := openHost(t, plugs{"wrong": wrong(t, "shrink")})
+	s := newSession(t, h, "s")
+	step(t, s, 1)
+	h.Snapshot(context.Background(), s)
+	eventually(t, "two units are gone", func() bool {
+		block, err := h.Snapshot(context.Background(), s)
+		return err == nil && len(block.Values) == 1 && len(block.Unavailable) == 0
+	})
+	same(t, "units", len(plugin(t, h, "wrong").Units), 1)
+}
+
+// TestARestartUnderAppendsLeavesNoGap: a process is exchanged again and again while events come; every snapshot has the key, and how long
+// none was current is bounded.
+func TestARestartUnderAppendsLeavesNoGap(t *testing.T) {
+	h := openHost(t, plugs{"wrong": wrong(t)})
+	s := newSession(t, h, "s")
+	step(t, s, 1)
+	value(t, h, s, "count")
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	var appended atomic.Int64
+	appended.Store(1)
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			if _, err := s.Append(context.Background(), "step", map[string]int{"n": 1}, session.Intent{}); err != nil {
+				t.Error(err)
+				return
+			}
+			appended.Add(1)
+		}
+	})
+	var longest time.Duration
+	wg.Go(func() {
+		var gap time.Time
+		for ctx.Err() == nil {
+			block, err := h.Snapshot(context.Background(), s, "count")
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			_, there := block.Values["count"]
+			_, down := block.Unavailable["count"]
+			switch {
+			case !there && !down:
+				t.Error("the key is missing")
+				return
+			case down && gap.IsZero():
+				gap = time.Now()
+			case there && !gap.IsZero():
+				longest, gap = max(longest, time.Since(gap)), time.Time{}
+			}
+		}
+	})
+	for range 5 {
+		before := plugin(t, h, "wrong").Pid
+		if err := h.RestartPlugin("wrong"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "another process serves", func() bool { return plugin(t, h, "wrong").Pid != before })
+	}
+	cancel()
+	wg.Wait()
+	block := current(t, h, s, "count")
+	same(t, "the count", string(block.Values["count"]), itoa(appended.Load()))
+	t.Logf("%d events; none was current for %v at most", appended.Load(), longest)
+	// A bound that only a gap breaks, and no slow machine: two snapshots that waited in vain for 2 s each.
+	if longest > 10*time.Second {
+		t.Errorf("the key was unavailable for %v", longest)
+	}
+	if p := plugin(t, h, "wrong"); p.LastError != "" {
+		t.Errorf("an exchange counts as a failure: %s", p.LastError)
+	}
+}
+
+// TestATakeoverBetweenPluginsUnderAppends: when the plugin that computes a key goes, the next by name goes on from what was reached.
+func TestATakeoverBetweenPluginsUnderAppends(t *testing.T) {
+	h := openHost(t, plugs{"a": withQuick(wrong(t)), "b": wrong(t)})
+	s := newSession(t, h, "s")
+	for i := range 20 {
+		step(t, s, i)
+	}
+	same(t, "the sum", value(t, h, s, "sum"), "190")
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	n := int64(0)
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			step(t, s, 1)
+			n++
+		}
+	})
+	if err := h.StopPlugin(context.Background(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	block, err := h.Snapshot(context.Background(), s, "sum")
+	if err != nil || len(block.Values)+len(block.Unavailable) != 1 {
+		t.Errorf("%+v, %v", block, err)
+	}
+	cancel()
+	wg.Wait()
+	same(t, "the sum", value(t, h, s, "sum"), itoa(190+n))
+}
