@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/host/launch"
 	"github.com/foldhost/foldhost/internal/foldwire"
@@ -48,9 +50,10 @@ func TestMain(m *testing.M) {
 		panic(err)
 	}
 	binaries = dir
-	code := m.Run()
-	os.RemoveAll(dir)
-	os.Exit(code)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
+		os.RemoveAll(dir)
+		os.Exit(code)
+	}))
 }
 
 func odd(t *testing.T) string {
