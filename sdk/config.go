@@ -10,6 +10,8 @@ import (
 	"reflect"
 	"strings"
 
+	jsonv1 "github.com/go-json-experiment/json/v1"
+
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/unit"
 )
@@ -46,8 +48,8 @@ func ConfiguredFrom[C any](defaults C, f func(r *Registrar, config C) error) Con
 func configured[C any](defaults *C, f func(*Registrar, C) error) Configuration {
 	c := Configuration{start: func(r *Registrar, raw json.RawMessage) error {
 		var config C
-		if err := decodeStrictly(raw, &config); err != nil {
-			return err
+		if path, reason := decodeAt("$", raw, &config); reason != "" {
+			return &ConfigError{Problems: []ConfigProblem{{path, reason}}}
 		}
 		return f(r, config)
 	}}
@@ -128,23 +130,17 @@ func decodeNumbers(raw []byte, into any) error {
 	return dec.Decode(into)
 }
 
-// decodeStrictly decodes a config that its schema has passed. What fails here fits the schema and not the Go type, such as 1.0 for
-// an int.
-func decodeStrictly(raw json.RawMessage, into any) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	dec.DisallowUnknownFields()
-	err := dec.Decode(into)
-	if err == nil {
-		return nil
+// decodeAt decodes what a schema has passed. An empty reason is success. What fails here fits the schema and not the Go type, such as
+// 1e30 for an int. Keys that the schema lets through and the type does not know are ignored.
+func decodeAt(place string, raw json.RawMessage, into any) (path, reason string) {
+	err := decode(raw, into)
+	if t := (*jsonv1.UnmarshalTypeError)(nil); errors.As(err, &t) {
+		return pathIn(raw, t.Field, place), misfit(t)
 	}
-	path, reason := "$", err.Error()
-	if t := (*json.UnmarshalTypeError)(nil); errors.As(err, &t) {
-		if t.Field != "" {
-			path += "." + t.Field
-		}
-		reason = "a JSON " + t.Value + " does not fit " + t.Type.String()
+	if err != nil {
+		return place, err.Error()
 	}
-	return &ConfigError{Problems: []ConfigProblem{{path, reason}}}
+	return "", ""
 }
 
 // ConfigProblem is one thing that is wrong with a config.

@@ -35,6 +35,28 @@
 // changed nothing; the SDK compares, so that nobody has to remember to say so. Nothing is sent to clients either when the
 // state changed and its view did not.
 //
+// # A plugin
+//
+// A Plugin is a value that lists what it owns and offers. Serve makes it the main of a program; Start runs the same value inside
+// another one; plugintest runs it both ways under the same cases:
+//
+//	func main() {
+//		sdk.Serve(sdk.Plugin{
+//			Name:  "goal",
+//			Owns:  []sdk.OwnedEvent{sdk.Owns[Set]("goal/set")},
+//			Units: []sdk.Unit{Goal},
+//			Configure: sdk.Configured(func(r *sdk.Registrar, c Config) error {
+//				_, err := r.Tool(setGoal(c))
+//				return err
+//			}),
+//		})
+//	}
+//
+// A Tool is what a model can call. It changes a session by appending events of types that its plugin owns, and by nothing else. A
+// Registrar offers units and tools and takes them back while the plugin runs.
+//
+// docs/plugin-authors.md goes from an empty directory to a tested plugin.
+//
 // The package keeps no state. Definitions are values; what they make is safe for concurrent use as far as the author's
 // functions are.
 package sdk

@@ -1,13 +1,11 @@
 package sdk
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
-	"strings"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/unit"
@@ -80,11 +78,11 @@ func (t Tool[Args, Result]) Definition() (unit.Tool, error) {
 			return def, err
 		}
 	}
-	call, strict := t.Call, t.ArgumentSchema == nil
+	call := t.Call
 	def.Call = func(ctx context.Context, in unit.ToolCall) (unit.ToolResult, error) {
 		var args Args
-		if err := decodeArguments(in.Arguments, &args, strict); err != nil {
-			return unit.ToolResult{}, err
+		if path, reason := decodeAt("$", in.Arguments, &args); reason != "" {
+			return unit.ToolResult{}, &ArgumentError{Mismatches: []unit.Mismatch{{Path: path, Reason: reason}}}
 		}
 		c := &Call{in: in}
 		result, err := call(ctx, c, args)
@@ -120,21 +118,6 @@ func argumentSchema[Args any](tool string) (json.RawMessage, error) {
 	return raw, nil
 }
 
-func decodeArguments(raw json.RawMessage, into any, strict bool) error {
-	dec := json.NewDecoder(bytes.NewReader(raw))
-	if strict {
-		dec.DisallowUnknownFields()
-	}
-	err := dec.Decode(into)
-	if t := (*json.UnmarshalTypeError)(nil); errors.As(err, &t) {
-		return &ArgumentError{Mismatches: []unit.Mismatch{{Path: strings.TrimSuffix("$."+t.Field, "."), Reason: fmt.Sprintf("a JSON %s does not fit %s", t.Value, t.Type)}}}
-	}
-	if err != nil {
-		return fmt.Errorf("the arguments cannot be read: %w", err)
-	}
-	return nil
-}
-
 // Call is one call of a tool: the session as the tool sees it, and what it wants done. It belongs to the call and ends with it.
 type Call struct {
 	in     unit.ToolCall
@@ -156,7 +139,7 @@ func (c *Call) Value(key string, into any) (bool, error) {
 	if !ok {
 		return false, nil
 	}
-	if err := json.Unmarshal(raw, into); err != nil {
+	if err := decode(raw, into); err != nil {
 		return false, fmt.Errorf("decode the value of %q: %w", key, err)
 	}
 	return true, nil
