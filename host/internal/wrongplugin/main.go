@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -58,7 +59,18 @@ type server struct {
 	generation uint64
 	local      *unit.Local
 
-	batches, events atomic.Int64
+	batches, events, replies atomic.Int64
+}
+
+// dieAt exits at a frame of the fold stream, once: the file that die-once names says that it was done.
+func (s *server) dieAt(mode string, frame int64) {
+	if s.modes[mode] != strconv.FormatInt(frame, 10) {
+		return
+	}
+	if f, err := os.OpenFile(s.modes["die-once"], os.O_CREATE|os.O_EXCL, 0o600); err == nil {
+		f.Close()
+		os.Exit(9)
+	}
 }
 
 // is says whether a mode is on.
@@ -168,7 +180,7 @@ func (s *server) Fold(stream pluginproto.Plugin_FoldServer) error {
 			return err
 		}
 		s.stumble("fold")
-		s.batches.Add(1)
+		s.dieAt("die-recv", s.batches.Add(1))
 		s.events.Add(int64(len(m.Events)))
 		b, err := foldwire.ReadBatch(m)
 		if err != nil {
@@ -201,9 +213,11 @@ func (s *server) Fold(stream pluginproto.Plugin_FoldServer) error {
 				held = nil
 			}
 			for _, reply := range out {
+				s.dieAt("die-before", s.replies.Add(1))
 				if stream.Send(reply) != nil {
 					return
 				}
+				s.dieAt("die-after", s.replies.Load())
 			}
 		})
 	}
