@@ -45,7 +45,7 @@ func (s *Session) SnapshotAt(ctx context.Context, seq int64, keys ...string) (Bl
 				c.fail(Behind, c.seq, fmt.Sprintf("the plugin did not fold its way to seq %d within %v", seq, r.o.ScratchWait))
 			}
 			if view := sc.value(c); c.down == nil {
-				block.Values[c.Key], block.Revs[c.Key] = view, c.revision()
+				block.Values[c.Key], block.Revs[c.Key] = view, c.rev
 				continue
 			}
 			block.Unavailable[c.Key] = *c.down

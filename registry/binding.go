@@ -21,33 +21,28 @@ type binding struct {
 	// mu guards what follows; nothing is called while it is held.
 	mu   sync.Mutex
 	proc *process
-	// gen counts instances: what an older one says about a cell is dropped.
-	gen  uint64
 	down *Unavailable
 }
 
-// serving says which instance to ask and which generation it is, or why there is none. Inline definitions have neither: their
-// fold is called directly. The instance counts what is in flight, so that a batch that must run alone does.
-func (b *binding) serving() (in unit.Instance, gen uint64, down *Unavailable) {
-	p, gen, down := b.process()
-	if p == nil {
-		return nil, gen, down
-	}
-	if down == nil && p.isolating() {
-		down = &Unavailable{Code: Restarting, Message: "the plugin is looking for the event that ended its process"}
-	}
-	return p, gen, down
-}
-
-// process is serving for the live cells.
-func (b *binding) process() (p *process, gen uint64, down *Unavailable) {
+// process says which process serves, and why it cannot be asked where that is so. Inline definitions have none: their fold is called
+// directly. What is said by one that served before is about cells that are opened elsewhere by now, and is dropped.
+func (b *binding) process() (p *process, down *Unavailable) {
 	b.mu.Lock()
-	p, gen, down = b.proc, b.gen, b.down
+	p, down = b.proc, b.down
 	b.mu.Unlock()
 	if down == nil && p != nil {
 		down = p.death()
 	}
-	return p, gen, down
+	return p, down
+}
+
+// forScratch is process for cells that are not live: they also wait while suspects are being tried.
+func (b *binding) forScratch() (p *process, down *Unavailable) {
+	p, down = b.process()
+	if down == nil && p != nil && p.isolating() {
+		down = &Unavailable{Code: Restarting, Message: "the plugin is looking for the event that ended its process"}
+	}
+	return p, down
 }
 
 // batchEvents is how many events a batch may hold. A unit for which the usual number is too slow must not lose its process to every

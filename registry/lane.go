@@ -84,7 +84,7 @@ func (s *Session) doorbell(k int, c *cell, seq int64) {
 	}
 	c.due = seq
 	if !c.announce && c == s.slots[k].cur {
-		if _, _, down := c.b.process(); down != nil {
+		if _, down := c.b.process(); down != nil {
 			d := *down
 			d.Seq = c.pub
 			s.tellDown(c, d)
@@ -97,7 +97,7 @@ func (s *Session) doorbell(k int, c *cell, seq int64) {
 
 // ringLane rings the lane of a cell. mu is held.
 func (s *Session) ringLane(c *cell) {
-	p, _, down := c.b.process()
+	p, down := c.b.process()
 	if p == nil || down != nil || s.closed {
 		return
 	}
@@ -156,7 +156,7 @@ func (s *Session) bereaved(p *process) {
 
 // tellTrailing says on the feed that a cell trails because nobody serves it.
 func (s *Session) tellTrailing(k int, c *cell) {
-	_, _, down := c.b.process()
+	_, down := c.b.process()
 	if down == nil || c.announce || c != s.slots[k].cur || c.known && c.due <= c.pub {
 		return
 	}
@@ -277,7 +277,7 @@ func (l *lane) retire() {
 			if c == nil || c.b.inline() {
 				continue
 			}
-			if p, _, _ := c.b.process(); p == l.p || c.at == l.p {
+			if p, _ := c.b.process(); p == l.p || c.at == l.p {
 				return
 			}
 		}
@@ -313,7 +313,7 @@ func (l *lane) next() *stretch {
 			if c == nil || c.b.inline() || c.fault != nil || c.frozen {
 				continue
 			}
-			if p, _, down := c.b.process(); p != l.p || down != nil {
+			if p, down := c.b.process(); p != l.p || down != nil {
 				continue
 			}
 			if !c.seeded {

@@ -302,7 +302,7 @@ func (s *Session) take(k int, c *cell, at, due int64, states bool, w *wanted) cu
 	if stands && (!states || s.stateHere(c, at, min(due, c.due), w, &got)) {
 		return got
 	}
-	_, _, down := c.b.process()
+	_, down := c.b.process()
 	if down == nil {
 		got.late = true
 		got.down = &Unavailable{Code: Behind, Message: "the plugin has not folded up to here yet"}

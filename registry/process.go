@@ -3,6 +3,7 @@ package registry
 import (
 	"context"
 	"fmt"
+	"reflect"
 	"sync"
 	"sync/atomic"
 
@@ -17,8 +18,11 @@ type process struct {
 	r  *Registry
 	by Registrant
 	in unit.Instance
-	// gone is set once.
-	gone atomic.Pointer[Unavailable]
+	// bindings that it serves; Registry.mu guards it.
+	bindings int
+	// gone is set once, by dying.
+	gone  atomic.Pointer[Unavailable]
+	dying sync.Once
 
 	mu      sync.Mutex
 	flights map[*flight]struct{}
@@ -33,6 +37,40 @@ type process struct {
 
 func newProcess(r *Registry, by Registrant, in unit.Instance) *process {
 	return &process{r: r, by: by, in: in, flights: map[*flight]struct{}{}, suspects: map[*cell]struct{}{}, waiting: map[*lane]struct{}{}}
+}
+
+// procKey is what makes definitions share a process.
+type procKey struct {
+	by Registrant
+	in unit.Instance
+}
+
+// processLocked gives the definitions of one registrant that name the same instance one process, for one more binding. An instance that
+// died and is named again is another process, and one that cannot be compared is always another. Registry.mu is held.
+func (r *Registry) processLocked(by Registrant, in unit.Instance) *process {
+	p := newProcess(r, by, in)
+	if reflect.ValueOf(in).Comparable() {
+		k := procKey{by, in}
+		if have := r.procs[k]; have != nil && have.death() == nil {
+			p = have
+		}
+		r.procs[k] = p
+	}
+	p.bindings++
+	return p
+}
+
+// unbindLocked is one binding less. Registry.mu is held.
+func (r *Registry) unbindLocked(p *process) {
+	if p == nil {
+		return
+	}
+	if p.bindings--; p.bindings > 0 || !reflect.ValueOf(p.in).Comparable() {
+		return
+	}
+	if k := (procKey{p.by, p.in}); r.procs[k] == p {
+		delete(r.procs, k)
+	}
 }
 
 // death says why the process cannot be asked any more; nil while it lives.
@@ -109,13 +147,16 @@ func (p *process) admit() {
 	}
 }
 
-// die ends the process for the registry: nothing is submitted to it any more, and what was in flight is lost. No lock is held.
+// die ends the process for the registry: nothing is submitted to it any more, and what was in flight is lost. It returns when every session
+// has taken note, whoever said so first: if another process could serve before, nobody would remember what this one died of. No lock is
+// held.
 func (p *process) die(code UnavailableCode, why string) {
+	p.dying.Do(func() { p.bury(code, why) })
+}
+
+func (p *process) bury(code UnavailableCode, why string) {
 	p.mu.Lock()
-	if !p.gone.CompareAndSwap(nil, &Unavailable{Code: code, Message: why}) {
-		p.mu.Unlock()
-		return
-	}
+	p.gone.Store(&Unavailable{Code: code, Message: why})
 	lost := p.flights
 	p.flights, p.suspects, p.waiting = map[*flight]struct{}{}, map[*cell]struct{}{}, map[*lane]struct{}{}
 	p.mu.Unlock()

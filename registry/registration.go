@@ -33,12 +33,14 @@ func (r *Registry) Register(by Registrant, def unit.Definition) (*Registration, 
 	added := len(r.units[def.Key]) == 0
 	g.b = r.bindLocked(by, compiled)
 	r.units[def.Key] = append(r.units[def.Key], g.b)
-	r.replanLocked()
+	moved := r.replanLocked()
 	if added {
 		r.feed.post(&post{change: Change{Kind: KindUnitAdded, Key: def.Key, Seq: -1, Rev: g.b.revision()}})
 	}
 	r.mu.Unlock()
-	r.follow()
+	if moved {
+		r.follow()
+	}
 	return g, nil
 }
 
@@ -68,6 +70,7 @@ func (r *Registry) Replace(reg *Registration, def unit.Definition) error {
 	bs := slices.Clone(r.units[old.Key])
 	bs[slices.Index(bs, old)] = reg.b
 	r.units[old.Key] = bs
+	r.retireLocked(old)
 	r.replanLocked()
 	r.feed.post(&post{change: Change{Kind: KindUnitReplaced, Key: old.Key, Seq: -1, Rev: reg.b.revision()}})
 	r.mu.Unlock()
@@ -90,6 +93,7 @@ func (g *Registration) Release() {
 	if len(bs) == 0 {
 		delete(r.units, b.Key)
 	}
+	r.retireLocked(b)
 	r.replanLocked()
 	if len(bs) == 0 {
 		r.feed.post(&post{change: Change{Kind: KindUnitRemoved, Key: b.Key, Seq: -1, Rev: r.revs.Add(1)}})
@@ -128,9 +132,10 @@ func (g *Registration) Resume(in unit.Instance) {
 	}
 	p := r.processLocked(b.by, in)
 	b.mu.Lock()
+	before := b.proc
 	b.proc, b.down = p, nil
-	b.gen++
 	b.mu.Unlock()
+	r.unbindLocked(before)
 	r.mu.Unlock()
 	r.changed(b)
 }
@@ -157,9 +162,17 @@ func (r *Registry) admitLocked(c *unit.Compiled, except *binding) error {
 func (r *Registry) bindLocked(by Registrant, c *unit.Compiled) *binding {
 	b := &binding{Compiled: c, by: by, rev: r.revs.Add(1)}
 	if c.Instance != nil {
-		b.proc, b.gen = r.processLocked(by, c.Instance), 1
+		b.proc = r.processLocked(by, c.Instance)
 	}
 	return b
+}
+
+// retireLocked forgets what is kept for a binding that nobody registers any more. Cells that still serve by it until their successors can
+// go on. r.mu is held.
+func (r *Registry) retireLocked(b *binding) {
+	p, _ := b.process()
+	r.unbindLocked(p)
+	r.poison.retire(b)
 }
 
 // changed lets every session that computes with the binding look again at who serves it. No lock is held.

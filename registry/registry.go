@@ -15,7 +15,6 @@ package registry
 import (
 	"context"
 	"log/slog"
-	"reflect"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -95,18 +94,15 @@ type Registry struct {
 	cancel context.CancelFunc
 	wg     sync.WaitGroup
 
-	mu       sync.Mutex
-	gen      int64
-	units    map[string][]*binding // by key, in order of arrival; slices are replaced, not edited
-	sets     map[string]*set
-	sessions map[*Session]struct{}
-	procs    map[procKey]*process
-	closed   bool
-}
-
-type procKey struct {
-	by Registrant
-	in unit.Instance
+	mu    sync.Mutex
+	gen   int64
+	units map[string][]*binding // by key, in order of arrival; slices are replaced, not edited
+	// sets have the names that were given members; undeclared is the set of all others.
+	sets       map[string]*set
+	undeclared set
+	sessions   map[*Session]struct{}
+	procs      map[procKey]*process
+	closed     bool
 }
 
 // New makes a registry without registrations. Close it.
@@ -121,6 +117,7 @@ func New(o Options) *Registry {
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.scratches = make(chan struct{}, r.o.MaxScratch)
 	r.feed.r = r
+	r.undeclared.plan.Store(resolve(0, nil, nil))
 	return r
 }
 
@@ -150,28 +147,3 @@ func (r *Registry) live() []*Session {
 
 // nextCell gives a cell id that was never used.
 func (r *Registry) nextCell() unit.CellID { return unit.CellID(r.cellID.Add(1)) }
-
-// processLocked gives the definitions of one registrant that name the same instance one process. An instance that died and is
-// named again is another process. r.mu is held.
-func (r *Registry) processLocked(by Registrant, in unit.Instance) *process {
-	if !reflect.TypeOf(in).Comparable() {
-		return newProcess(r, by, in)
-	}
-	used := map[*process]bool{}
-	for _, bs := range r.units {
-		for _, b := range bs {
-			p, _, _ := b.process()
-			used[p] = true
-		}
-	}
-	for k, p := range r.procs {
-		if p.death() != nil || !used[p] {
-			delete(r.procs, k)
-		}
-	}
-	k := procKey{by, in}
-	if r.procs[k] == nil {
-		r.procs[k] = newProcess(r, by, in)
-	}
-	return r.procs[k]
-}

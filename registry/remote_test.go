@@ -249,7 +249,7 @@ func TestAPoisonousEventIsFoundAndTakesNothingFromTheOthers(t *testing.T) {
 						for range 30 {
 							time.Sleep(1100 * time.Millisecond)
 							if d := gs[0].binding(); d != nil {
-								if _, _, down := d.process(); down != nil {
+								if _, down := d.process(); down != nil {
 									p.Crash()
 								}
 							}

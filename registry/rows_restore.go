@@ -101,6 +101,8 @@ type restoring struct {
 	prints map[int64]string
 	// seeds are the rows that can be used.
 	seeds map[string]Row
+	// revs are the revisions as they were at the beginning: a session that has become live meanwhile must not look older.
+	revs map[string]int64
 
 	// mu guards the results, which several scratches add to.
 	mu    sync.Mutex
@@ -111,6 +113,10 @@ type restoring struct {
 func (j *restoring) run(ctx context.Context, bindings []*binding) (Block, Rows, error) {
 	j.block.AsOfSeq = j.end
 	j.fresh = Rows{Session: j.log.ID(), Incarnation: j.log.Incarnation(), Rows: make(map[string]Row, len(bindings))}
+	j.revs = make(map[string]int64, len(bindings))
+	for _, b := range bindings {
+		j.revs[b.Key] = b.revision()
+	}
 	j.prints = map[int64]string{-1: ""}
 	if _, err := j.fingerprint(ctx, j.end); err != nil {
 		return Block{}, Rows{}, err
@@ -123,7 +129,7 @@ func (j *restoring) run(ctx context.Context, bindings []*binding) (Block, Rows, 
 		}
 		if reason == "" {
 			j.seeds[b.Key] = row
-		} else if _, _, down := b.serving(); down == nil && j.base > 0 {
+		} else if _, down := b.forScratch(); down == nil && j.base > 0 {
 			// To read again for a unit that nobody can ask would be in vain.
 			return Block{}, Rows{}, j.reread(b.Key, reason)
 		}
@@ -191,7 +197,7 @@ func (j *restoring) take(c *scratchCell, value, state json.RawMessage) {
 		return
 	}
 	if !c.HostOnly() {
-		j.block.Values[c.Key], j.block.Revs[c.Key] = value, c.revision()
+		j.block.Values[c.Key], j.block.Revs[c.Key] = value, j.revs[c.Key]
 	}
 	if state == nil {
 		return

@@ -45,19 +45,14 @@ func newScratch(r *Registry, log Log, bindings []*binding) *scratch {
 	s := &scratch{r: r, log: log, batchEvents: r.o.BatchEvents}
 	var suspects []*scratchRemote
 	for _, b := range bindings {
-		c := &scratchCell{binding: b, seedSeq: -1, seq: -1}
+		c := &scratchCell{binding: b, rev: b.revision(), seedSeq: -1, seq: -1}
 		s.cells = append(s.cells, c)
 		if b.inline() {
 			continue
 		}
-		p, _, _ := b.process()
-		_, _, down := b.serving()
-		switch {
-		case down != nil:
+		p, down := b.forScratch()
+		if down != nil {
 			c.down = &Unavailable{Code: down.Code, Seq: -1, Message: down.Message}
-			continue
-		case p == nil:
-			c.down = &Unavailable{Code: Starting, Seq: -1, Message: "no process of the plugin has come up yet"}
 			continue
 		}
 		c.id = r.nextCell()
@@ -97,7 +92,7 @@ func (s *scratch) poisonKey(c *scratchCell) poisonKey {
 func (r *Registry) apart(ctx context.Context, log Log, bindings []*binding, f func(ctx context.Context, s *scratch) error) error {
 	groups := map[*process][]*binding{}
 	for _, b := range bindings {
-		p, _, _ := b.process()
+		p, _ := b.process()
 		groups[p] = append(groups[p], b)
 	}
 	g, ctx := errgroup.WithContext(ctx)

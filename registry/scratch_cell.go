@@ -14,6 +14,8 @@ import (
 // anybody being told.
 type scratchCell struct {
 	*binding
+	// rev is what the binding's revision was when the cell was made.
+	rev int64
 	// seedState at seedSeq is what the cell starts from; nil is init, at −1.
 	seedState json.RawMessage
 	seedSeq   int64

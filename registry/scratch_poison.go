@@ -54,6 +54,17 @@ func (p *poison) forget(k poisonKey) {
 	delete(p.records, k)
 }
 
+// retire forgets a definition.
+func (p *poison) retire(b *binding) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for k := range p.records {
+		if k.b == b {
+			delete(p.records, k)
+		}
+	}
+}
+
 // death takes note that the process died with the cell in flight. alone says that nothing else was. convicted is how the cell is to be
 // reported from now on, if it is.
 func (p *poison) death(k poisonKey, f poisonFlight, alone bool) (convicted *Unavailable) {

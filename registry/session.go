@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"sync"
+	"sync/atomic"
 
 	"github.com/foldhost/foldhost/event"
 )
@@ -23,8 +24,10 @@ type Session struct {
 	r    *Registry
 	log  Log
 	id   string
-	set  *set
 	rows Rows
+	// setName never changes; set does when the name is given members. Registry.mu guards storing it.
+	setName string
+	set     atomic.Pointer[set]
 	// ctx ends with Detach; wg counts the goroutines that work for the session.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -37,6 +40,8 @@ type Session struct {
 	closed bool
 	// leaving counts the slots with a next cell.
 	leaving int
+	// removal is the highest revision of the keys that were told to be gone.
+	removal int64
 	// building says that the builder's goroutine runs.
 	building bool
 	lanes    map[*process]*lane
@@ -54,10 +59,10 @@ type slot struct {
 // Attach starts the cells of a live session. head is the seq of its last event, rows what was stored for it. It reads nothing and makes no
 // cell; rows are looked at when a cell is built.
 func (r *Registry) Attach(log Log, set string, head int64, rows Rows) *Session {
-	s := &Session{r: r, log: log, id: log.ID(), rows: rows, head: head, plan: &plan{}, lanes: map[*process]*lane{}}
+	s := &Session{r: r, log: log, id: log.ID(), setName: set, rows: rows, head: head, plan: &plan{}, lanes: map[*process]*lane{}}
 	s.ctx, s.cancel = context.WithCancel(r.ctx)
 	r.mu.Lock()
-	s.set = r.setLocked(set)
+	s.set.Store(r.setLocked(set))
 	s.closed = r.closed
 	if !r.closed {
 		r.sessions[s] = struct{}{}
@@ -77,7 +82,7 @@ func (s *Session) Publish(ctx context.Context, events []event.Event) {
 	if s.closed {
 		return
 	}
-	if s.plan != s.set.plan.Load() {
+	if s.plan != s.set.Load().plan.Load() {
 		s.follow()
 	}
 	for i := range events {
@@ -291,6 +296,17 @@ func (s *Session) tellBack(k int, c *cell) {
 func (s *Session) renew(c *cell) {
 	c.rev = s.r.revs.Add(1)
 	c.b.raise(c.rev)
+	if b := s.plan.binding(c.b.Key); b != nil && b != c.b {
+		s.outdo(b, c.rev)
+	}
+}
+
+// outdo makes sure that what a binding says from now on counts as newer than what was told of its key at rev, by another one or as its
+// removal. Cells that change places see to it by themselves, but the session may go cold before.
+func (s *Session) outdo(b *binding, rev int64) {
+	if b.revision() <= rev {
+		b.raise(s.r.revs.Add(1))
+	}
 }
 
 func (s *Session) tellValue(c *cell, seq int64) {
@@ -329,6 +345,7 @@ func (s *Session) Detach(deleted bool) {
 		s.wg.Wait()
 		return
 	}
+	s.follow() // what was told here must be outdone by whoever comes next
 	s.closed = true
 	for k := range s.slots {
 		s.drop(s.slots[k].cur)

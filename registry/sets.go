@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// set is a named set of registrants. members is guarded by Registry.mu; plan is swapped whole and read without a lock.
+// set is a set of registrants: one that was given members, or the one that all other names share. members is guarded by
+// Registry.mu; plan is swapped whole and read without a lock.
 type set struct {
-	name string
-	// declared is false for a name that was never given members: every registrant with an empty variant then.
+	// declared is false for the set of the names that were never given members: every registrant with an empty variant.
 	declared bool
 	members  []Registrant
 	plan     atomic.Pointer[plan]
@@ -25,30 +25,39 @@ func (t *set) member(by Registrant) bool {
 // an empty Variant. Open sessions follow before it returns, or as soon as their cells can.
 func (r *Registry) SetMembers(name string, members []Registrant) {
 	r.mu.Lock()
-	t := r.setLocked(name)
-	t.declared, t.members = true, slices.Clone(members)
+	t := r.sets[name]
+	if t == nil {
+		t = &set{declared: true}
+		// So that what changes hands by this is seen to do so.
+		t.plan.Store(r.undeclared.plan.Load())
+		r.sets[name] = t
+		for s := range r.sessions {
+			if s.setName == name {
+				s.set.Store(t)
+			}
+		}
+	}
+	t.members = slices.Clone(members)
 	r.replanLocked()
 	r.mu.Unlock()
 	r.follow()
 }
 
-// setLocked finds or makes a set. r.mu is held.
+// setLocked finds a set. A name without members costs nothing: names come with sessions, and must not pile up. r.mu is held.
 func (r *Registry) setLocked(name string) *set {
-	t := r.sets[name]
-	if t == nil {
-		t = &set{name: name}
-		t.plan.Store(resolve(r.gen, r.units, t.member))
-		r.sets[name] = t
+	if t := r.sets[name]; t != nil {
+		return t
 	}
-	return t
+	return &r.undeclared
 }
 
-// replanLocked makes the plans of all sets anew under the next generation. r.mu is held. A binding that a key gets anew has a
+// replanLocked makes the plans of all sets anew under the next generation, and says whether a key left a set or changed hands: then live
+// sessions are to be told, while a new key waits for the next time that they look. A binding that a key gets anew has a
 // new revision: whatever it computes, cold sessions included, must count as newer than what the one before it said, and than the
-// removal of the key.
-func (r *Registry) replanLocked() {
+// removal of the key. r.mu is held.
+func (r *Registry) replanLocked() (moved bool) {
 	r.gen++
-	for _, t := range r.sets {
+	replan := func(t *set) {
 		old, now := t.plan.Load(), resolve(r.gen, r.units, t.member)
 		for _, b := range now.units {
 			// Also where nobody computed it just before: who did earlier may have had a higher one.
@@ -56,8 +65,16 @@ func (r *Registry) replanLocked() {
 				b.raise(r.revs.Add(1))
 			}
 		}
+		for _, b := range old.units {
+			moved = moved || now.binding(b.Key) != b
+		}
 		t.plan.Store(now)
 	}
+	replan(&r.undeclared)
+	for _, t := range r.sets {
+		replan(t)
+	}
+	return moved
 }
 
 // follow lets every live session come to terms with the present plans. No lock is held. Sessions check again at every publish
@@ -74,9 +91,5 @@ func (r *Registry) follow() {
 func (r *Registry) setBindings(name string) []*binding {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if t := r.sets[name]; t != nil {
-		return t.plan.Load().units
-	}
-	// A set that nobody opened a session in is not kept: names of cold sessions must not pile up.
-	return resolve(r.gen, r.units, (&set{name: name}).member).units
+	return r.setLocked(name).plan.Load().units
 }

@@ -68,7 +68,7 @@ func (s *Session) StateOf(ctx context.Context, key string) (json.RawMessage, int
 		return nil, 0, err
 	}
 	if len(cuts) == 0 {
-		return nil, 0, &UnknownKeyError{Key: key, Set: s.set.name}
+		return nil, 0, &UnknownKeyError{Key: key, Set: s.setName}
 	}
 	if down := cuts[0].down; down != nil {
 		return nil, 0, &UnavailableError{Session: s.id, Key: key, Unavailable: *down}

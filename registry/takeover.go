@@ -11,7 +11,7 @@ import (
 // places in settle, under mu, once the next has come as far as the value that was last told; so nobody sees the key missing or going
 // back, and nothing that the old one says afterwards has a cell to go to.
 func (s *Session) follow() {
-	p := s.set.plan.Load()
+	p := s.set.Load().plan.Load()
 	if p == s.plan || s.closed {
 		return
 	}
@@ -24,6 +24,7 @@ func (s *Session) follow() {
 			s.slots[k].fresh = s.head < 0 || slots[j].fresh && sameTypes(before.units[j].Events, b.Events)
 		} else {
 			s.slots[k].fresh = s.head < 0
+			s.outdo(b, s.removal)
 		}
 	}
 	for j, was := range before.units {
@@ -35,7 +36,8 @@ func (s *Session) follow() {
 			s.drop(slots[j].next)
 		}
 		if !was.HostOnly() && (!ok || p.units[k].HostOnly()) {
-			s.r.feed.post(&post{change: Change{Session: s.id, Kind: KindRemoved, Key: was.Key, Seq: s.head, Rev: s.r.revs.Add(1)}})
+			s.removal = s.r.revs.Add(1)
+			s.r.feed.post(&post{change: Change{Session: s.id, Kind: KindRemoved, Key: was.Key, Seq: s.head, Rev: s.removal}})
 		}
 	}
 	// A pin may wait for a key that is gone, or for one whose cell is another now.
@@ -70,6 +72,7 @@ func (s *Session) adopt(k int, b *binding) {
 		s.drop(sl.next)
 		sl.next, cur.frozen = nil, false
 	}
+	s.outdo(b, cur.rev)
 	n := s.newCell(b, cur.emitFrom)
 	if sl.fresh {
 		n = s.freshCell(b, cur.emitFrom)

@@ -39,10 +39,13 @@ func (w *world) attach(rows Rows) { w.s = w.r.Attach(w.gatedLog, "", w.log.head(
 type gatedLog struct {
 	*sampleLog
 	gate atomic.Pointer[chan struct{}]
+	// atGate counts the reads that have come to a gate that was shut.
+	atGate atomic.Int32
 }
 
 func (l *gatedLog) ReadPage(ctx context.Context, from, to int64, types []string) ([]event.Event, int64, error) {
 	if g := l.gate.Load(); g != nil {
+		l.atGate.Add(1)
 		select {
 		case <-*g:
 		case <-ctx.Done():
