@@ -17,6 +17,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	if os.Getenv(hostEnv) != "" {
+		beHost()
+	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
 		removeBuilt()
 		os.Exit(code)

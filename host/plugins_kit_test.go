@@ -153,6 +153,11 @@ func poison(t testing.TB, s *session.Session, how string) {
 // current waits until a session's block has every key, and gives it.
 func current(t testing.TB, h *host.Host, s *session.Session, keys ...string) (block registry.Block) {
 	t.Helper()
+	defer func() {
+		if t.Failed() {
+			t.Logf("the block is %+v; the plugins are %+v", block, h.Plugins(context.Background()))
+		}
+	}()
 	eventually(t, fmt.Sprintf("values of %v", keys), func() bool {
 		var err error
 		if block, err = h.Snapshot(context.Background(), s, keys...); err != nil {
@@ -187,3 +192,23 @@ func pluginStats(t testing.TB, h *host.Host, s *session.Session) (st stats) {
 }
 
 func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+// hostEnv makes this program a host that a test kills; see TestMain.
+const hostEnv = "FOLDHOST_TEST_HOST"
+
+// beHost opens a host with the plugin that the environment names, says the numbers of its processes, and waits to be killed.
+func beHost() {
+	h, err := host.Open(host.Options{Plugins: &host.PluginOptions{Dir: os.TempDir() + "/none", Config: &config.File{Plugins: map[string]config.Plugin{
+		"a": {Command: os.Getenv(hostEnv)},
+		"b": {Command: os.Getenv(hostEnv), Args: []string{"prefix=b/", "owns=b/thing"}},
+	}}}})
+	if err != nil {
+		fmt.Println("error:", err)
+		os.Exit(1)
+	}
+	h.WaitPlugins(context.Background())
+	for _, p := range h.Plugins(context.Background()) {
+		fmt.Println(p.Pid)
+	}
+	select {}
+}
