@@ -172,6 +172,9 @@ func (s *server) Fold(stream pluginproto.Plugin_FoldServer) error {
 	if s.is("end-fold") {
 		return nil
 	}
+	if s.is("bare") {
+		return bare(stream)
+	}
 	var sending sync.Mutex
 	var held []*pluginproto.FoldReply
 	for {
@@ -220,6 +223,19 @@ func (s *server) Fold(stream pluginproto.Plugin_FoldServer) error {
 				s.dieAt("die-after", s.replies.Load())
 			}
 		})
+	}
+}
+
+// bare is what any stream costs: messages are decoded, and answered without having been looked at.
+func bare(stream pluginproto.Plugin_FoldServer) error {
+	for {
+		m, err := stream.Recv()
+		if err != nil {
+			return err
+		}
+		if err := stream.Send(&pluginproto.FoldReply{Batch: m.Batch, Last: true}); err != nil {
+			return err
+		}
 	}
 }
 

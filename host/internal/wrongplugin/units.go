@@ -22,6 +22,9 @@ func (s *server) definitions() []unit.Definition {
 		"sum":   func(n, d int64) int64 { return n + d },
 		"last":  func(_, d int64) int64 { return d },
 	} {
+		if only := s.modes["only"]; only != "" && only != name {
+			continue
+		}
 		schema := json.RawMessage(`{"type":"integer"}`)
 		defs = append(defs, unit.Definition{Key: s.key(name), StateVersion: version, StateSchema: schema, ViewSchema: schema,
 			Events: []string{"step", "poison"}, Inline: number{fold, name == "count"}})
