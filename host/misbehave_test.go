@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -224,4 +226,28 @@ func TestEventsOfOwnedTypesAreGuarded(t *testing.T) {
 	if _, err := h.Sessions().Import(t.Context(), event.Header{ID: "imported", CreatedAt: 1}, log("wrong/added")); err != nil {
 		t.Errorf("an import: %v", err)
 	}
+}
+
+// TestTheGuardHoldsBeforeThePluginIsUp: what a file said about itself is remembered beyond the host.
+func TestTheGuardHoldsBeforeThePluginIsUp(t *testing.T) {
+	cache := func(o *host.Options) { o.Plugins.CacheDir = filepath.Join(t.TempDir(), "cache") }
+	dir := ""
+	openHost(t, plugs{"wrong": wrong(t)}, cache, func(o *host.Options) { dir = o.Plugins.CacheDir }).Close()
+	h := openHost(t, plugs{"wrong": withQuick(wrong(t, "exit-describe"))}, func(o *host.Options) { o.Plugins.CacheDir = dir })
+	s := newSession(t, h, "s")
+	eventually(t, "the guard holds", func() bool {
+		_, err := s.Append(context.Background(), "wrong/added", map[string]string{"n": "many"}, session.Intent{})
+		var rule *event.Error
+		return errors.As(err, &rule) && rule.Code == host.CodeEventSchema
+	})
+	// A cache that is damaged is none.
+	files, err := os.ReadDir(dir)
+	if err != nil || len(files) != 1 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, files[0].Name()), []byte("damaged"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h = openHost(t, plugs{"wrong": wrong(t)}, func(o *host.Options) { o.Plugins.CacheDir = dir })
+	same(t, "the plugin", plugin(t, h, "wrong").State, host.PluginReady)
 }

@@ -29,6 +29,9 @@ type PluginOptions struct {
 	Config *config.File
 	// SocketDir is where sockets lie while plugins start; empty picks one.
 	SocketDir string
+	// CacheDir keeps what plugins say about themselves, by the digest of their files, so that their event types are guarded from the first moment of
+	// the next start and also while a plugin does not come up. Empty keeps nothing beyond this host.
+	CacheDir string
 	// HealthEvery is how often each process is asked whether it serves; 0 is 10 s.
 	HealthEvery time.Duration
 }
@@ -134,7 +137,7 @@ func (p *plugins) start(specs []life.Spec, o PluginOptions, r *registry.Registry
 	if p.launcher, err = launch.New(launch.Options{Logger: p.logger, SocketDir: o.SocketDir}); err != nil {
 		return err
 	}
-	deps := supervise.Deps{Launcher: p.launcher, Registry: r, Logger: p.logger, Version: Version(), Ledger: &supervise.Ledger{}, Files: &supervise.Files{},
+	deps := supervise.Deps{Launcher: p.launcher, Registry: r, Logger: p.logger, Version: Version(), Ledger: &supervise.Ledger{}, Files: &supervise.Files{Dir: o.CacheDir},
 		Generation: &atomic.Uint64{}, Changed: p.changed, HealthEvery: o.HealthEvery}
 	for _, spec := range specs {
 		p.list = append(p.list, supervise.New(deps, registry.Registrant{Plugin: spec.Plugin}, spec))

@@ -3,6 +3,7 @@ package host_test
 import (
 	"context"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -176,4 +177,59 @@ func TestATakeoverBetweenPluginsUnderAppends(t *testing.T) {
 	cancel()
 	wg.Wait()
 	same(t, "the sum", value(t, h, s, "sum"), itoa(190+n))
+}
+
+// TestAnExchangeForAnotherVersionUnderAppends: the next process offers the unit at another state version; the key is never missing and comes to
+// the same value.
+func TestAnExchangeForAnotherVersionUnderAppends(t *testing.T) {
+	version := filepath.Join(t.TempDir(), "version")
+	write := func(v string) {
+		if err := os.WriteFile(version, []byte(v), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("1")
+	h := openHost(t, plugs{"wrong": wrong(t, "version-file="+version)})
+	s := imported(t, h, "s", 5000, 1)
+	want := int64(4999 * 5000 / 2)
+	same(t, "the sum", value(t, h, s, "sum"), itoa(want))
+	ctx, cancel := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	var n int64
+	wg.Go(func() {
+		for ctx.Err() == nil {
+			step(t, s, 1)
+			n++
+		}
+	})
+	for _, v := range []string{"2", "3", "2"} {
+		write(v)
+		if err := h.RestartPlugin("wrong"); err != nil {
+			t.Fatal(err)
+		}
+		eventually(t, "the new version is registered", func() bool {
+			block, err := h.Snapshot(context.Background(), s, "sum")
+			if err != nil || len(block.Values)+len(block.Unavailable) != 1 {
+				t.Fatalf("%+v, %v", block, err)
+			}
+			units := plugin(t, h, "wrong").Units
+			return len(units) == 3 && itoa(units[0].StateVersion) == v
+		})
+	}
+	cancel()
+	wg.Wait()
+	same(t, "the sum", value(t, h, s, "sum"), itoa(want+n))
+}
+
+// TestAProcessThatStopsAnsweringIsFoundOut: it has nothing to fold, so that no deadline finds it.
+func TestAProcessThatStopsAnsweringIsFoundOut(t *testing.T) {
+	stuck := withQuick(wrong(t))
+	stuck.Timeouts.Health = 300 * time.Millisecond
+	h := openHost(t, plugs{"wrong": stuck}, func(o *host.Options) { o.Plugins.HealthEvery = 50 * time.Millisecond })
+	pid := plugin(t, h, "wrong").Pid
+	freeze(t, pid)
+	eventually(t, "another process serves", func() bool { p := plugin(t, h, "wrong"); return p.Pid != 0 && p.Pid != pid })
+	if p := plugin(t, h, "wrong"); !strings.Contains(p.LastError, "health") {
+		t.Errorf("the last error is %q", p.LastError)
+	}
 }

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"unicode"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/pluginproto"
 	"github.com/foldhost/foldhost/unit"
@@ -19,6 +21,8 @@ type Description struct {
 	Config *Schema
 	// Owned are its event types, as it lists them.
 	Owned []Owned
+	// Raw is the answer that it was read from, encoded.
+	Raw []byte
 }
 
 // Owned is an event type that belongs to a plugin. Schema is nil where any data will do.
@@ -68,10 +72,22 @@ func (e *DescriptionError) Error() string {
 	return fmt.Sprintf("its description is wrong at %s: %s", e.Field, e.Reason)
 }
 
+// DecodeDescription reads a description that was kept. The error says that it cannot be used.
+func DecodeDescription(raw []byte) (*Description, error) {
+	m := &pluginproto.DescribeResponse{}
+	if err := proto.Unmarshal(raw, m); err != nil {
+		return nil, err
+	}
+	return ReadDescription(m)
+}
+
 // ReadDescription reads what a plugin answered. The error is a *DescriptionError.
 func ReadDescription(m *pluginproto.DescribeResponse) (*Description, error) {
-	d := &Description{Name: line(m.Name), Version: line(m.Version), Summary: line(m.Summary), BuiltWith: line(m.BuiltWith)}
-	var err error
+	raw, err := proto.Marshal(m)
+	if err != nil {
+		return nil, &DescriptionError{"", err.Error()}
+	}
+	d := &Description{Raw: raw, Name: line(m.Name), Version: line(m.Version), Summary: line(m.Summary), BuiltWith: line(m.BuiltWith)}
 	if d.Config, err = compile(m.ConfigSchema); err != nil {
 		return nil, &DescriptionError{"config_schema", err.Error()}
 	}

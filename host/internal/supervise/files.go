@@ -1,10 +1,13 @@
 package supervise
 
 import (
+	"bytes"
 	"context"
 	"encoding/hex"
+	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"sync"
 
 	"github.com/foldhost/foldhost/host/internal/life"
@@ -13,8 +16,14 @@ import (
 
 // Files remembers what is known of plugin files, so that one that has not changed is hashed and asked what it is once: fifty plugins
 // of 20 MB would be hashed for a second. A file counts as the same while the system says so and its size and times are the same.
-// Safe for concurrent use.
+//
+// Where there is a directory, descriptions are also kept in it, by the digest of the file: after a new start of the host it is known which event
+// types a plugin owns before it is up, and also when it does not come up at all. What lies there is a shortcut: what is damaged or cannot be
+// written is as if it were not there. Safe for concurrent use.
 type Files struct {
+	// Dir keeps descriptions; empty keeps none.
+	Dir string
+
 	mu    sync.Mutex
 	known map[string]*fileFacts
 }
@@ -92,3 +101,53 @@ func (f *Files) describe(k *fileFacts, d *life.Description) {
 	defer f.mu.Unlock()
 	k.description = d
 }
+
+// recall looks in the directory for what the file at path said about itself the last time; nil when nothing is known.
+func (f *Files) recall(ctx context.Context, path string) *life.Description {
+	digest, err := f.Digest(ctx, path)
+	if f.Dir == "" || err != nil {
+		return nil
+	}
+	raw, err := os.ReadFile(f.kept(digest))
+	if err != nil {
+		return nil
+	}
+	d, err := life.DecodeDescription(raw)
+	if err != nil {
+		return nil
+	}
+	return d
+}
+
+// keep puts a description into the directory.
+func (f *Files) keep(ctx context.Context, path string, d *life.Description) error {
+	if f.Dir == "" {
+		return nil
+	}
+	digest, err := f.Digest(ctx, path)
+	if err != nil {
+		return err
+	}
+	if had, err := os.ReadFile(f.kept(digest)); err == nil && bytes.Equal(had, d.Raw) {
+		return nil
+	}
+	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
+		return err
+	}
+	// Whole or not at all: another host may read it meanwhile.
+	tmp, err := os.CreateTemp(f.Dir, "new-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.Write(d.Raw)
+	err = errors.Join(err, tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), f.kept(digest))
+	}
+	if err != nil {
+		os.Remove(tmp.Name())
+	}
+	return err
+}
+
+func (f *Files) kept(digest string) string { return filepath.Join(f.Dir, digest+".describe") }

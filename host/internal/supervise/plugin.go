@@ -50,8 +50,8 @@ type Plugin struct {
 	triedOnce sync.Once
 	// again asks for another process; recount for another look at the failures. One place each.
 	again, recount chan struct{}
-	// retired are processes that another has taken over from, being stopped.
-	retired sync.WaitGroup
+	// aside counts what runs beside run: processes that another has taken over from, being stopped, and the reading and writing of descriptions.
+	aside sync.WaitGroup
 	// stopping bounds the stop of the process: when it ends, the process is killed.
 	stopping context.Context
 	kill     context.CancelFunc
@@ -169,6 +169,7 @@ type attempt struct {
 func (p *Plugin) run() {
 	defer close(p.ended)
 	defer p.finish()
+	p.aside.Go(p.recall)
 	var next *attempt
 	for p.ctx.Err() == nil {
 		a := next
@@ -207,6 +208,9 @@ func (p *Plugin) attempt() (*attempt, error) {
 			p.d.Files.describe(facts, d)
 			p.set(func(s *Status) { s.Description = d })
 			p.d.Changed()
+			if d != known {
+				p.aside.Go(func() { p.keep(d) })
+			}
 		},
 		Broken: func(why error, busy bool) { p.failed(a, why, busy) },
 	})
@@ -220,6 +224,29 @@ func (p *Plugin) attempt() (*attempt, error) {
 	}
 	a.life = l
 	return a, nil
+}
+
+// recall takes what is known of the file from before for true until the plugin says something else.
+func (p *Plugin) recall() {
+	d := p.d.Files.recall(p.ctx, p.spec.Path)
+	if d == nil {
+		return
+	}
+	news := false
+	p.set(func(s *Status) {
+		if news = s.Description == nil; news {
+			s.Description = d
+		}
+	})
+	if news {
+		p.d.Changed()
+	}
+}
+
+func (p *Plugin) keep(d *life.Description) {
+	if err := p.d.Files.keep(p.ctx, p.spec.Path, d); err != nil && p.ctx.Err() == nil {
+		p.d.Logger.Warn("what a plugin says about itself could not be kept; it is asked again", "plugin", p.spec.Plugin, "error", err)
+	}
 }
 
 // failed counts a failure, before anybody else hears of it.
@@ -305,7 +332,7 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 // retire stops a process that has nothing to do any more.
 func (p *Plugin) retire(a *attempt) {
 	a.over.Store(true)
-	p.retired.Go(func() { a.life.End(p.stopping, "another process has taken over") })
+	p.aside.Go(func() { a.life.End(p.stopping, "another process has taken over") })
 }
 
 // adopt makes a process the one that serves.
@@ -388,7 +415,7 @@ func (p *Plugin) rest(why error) {
 // finish is the end of run: nothing of the plugin is left.
 func (p *Plugin) finish() {
 	p.release()
-	p.retired.Wait()
+	p.aside.Wait()
 	p.mu.Lock()
 	p.current = nil
 	p.status.State, p.status.Since, p.status.Pid = Stopped, time.Now(), 0

@@ -32,6 +32,10 @@ func main() {
 		name, value, _ := strings.Cut(arg, "=")
 		s.modes[name] = value
 	}
+	if file := s.modes["version-file"]; file != "" {
+		text, _ := os.ReadFile(file)
+		s.modes["version"] = strings.TrimSpace(string(text))
+	}
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  pluginproto.Handshake(),
 		VersionedPlugins: pluginproto.Sets(s),
