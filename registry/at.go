@@ -42,7 +42,7 @@ func (s *Session) SnapshotAt(ctx context.Context, seq int64, keys ...string) (Bl
 		defer mu.Unlock()
 		for _, c := range sc.cells {
 			if c.down == nil && (!c.open || c.seq < seq) {
-				c.fail(Behind, c.seq, fmt.Sprintf("the plugin did not fold its way to seq %d within %v", seq, r.o.ScratchWait))
+				c.lag(Behind, fmt.Sprintf("the plugin did not fold its way to seq %d within %v", seq, r.o.ScratchWait))
 			}
 			if view := sc.value(c); c.down == nil {
 				block.Values[c.Key], block.Revs[c.Key] = view, c.rev

@@ -205,7 +205,7 @@ func TestThePastOfAFaultedKeyEndsBeforeItsFault(t *testing.T) {
 		}
 		for _, seq := range []int64{3, 4} {
 			b, err := w.s.SnapshotAt(t.Context(), seq)
-			if u := b.Unavailable["n"]; err != nil || u.Code != Faulted || u.Seq != 3 {
+			if u := b.Unavailable["n"]; err != nil || u.Code != Faulted || u.FailedAt != 3 {
 				t.Errorf("at %d: %s (%v)", seq, b.AppendJSON(nil), err)
 			}
 		}
@@ -321,7 +321,7 @@ func TestARetryForgetsWhatEndedAProcess(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if b, err := w.s.SnapshotAt(t.Context(), 2); err != nil || b.Unavailable["n"].Code != Faulted || b.Unavailable["n"].Seq != 1 || crash.Fired() != 2 {
+		if b, err := w.s.SnapshotAt(t.Context(), 2); err != nil || b.Unavailable["n"].Code != Faulted || b.Unavailable["n"].FailedAt != 1 || crash.Fired() != 2 {
 			t.Errorf("after %d deaths: %s (%v)", crash.Fired(), b.AppendJSON(nil), err)
 		}
 		p.Heal()

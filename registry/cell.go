@@ -26,8 +26,9 @@ type cell struct {
 	fault *Unavailable
 	// poison says that the fault was the end of a process: it is approached with care when it is tried again.
 	poison bool
-	// announce: its absence was told, so its value goes out under a new revision when it is back at the head.
+	// announce: its absence was told, so its value goes out under a new revision when it has come to owed, the head of that time.
 	announce bool
+	owed     int64
 	// frozen: its successor is about to take over; it keeps its value and folds no more.
 	frozen bool
 
@@ -70,7 +71,9 @@ type cell struct {
 	rebuilt   *value
 	sinceRow  int
 	lost      int
+	// suspicion says how it is to be tried, suspectIn in which process it waits for that or is tried at present.
 	suspicion *suspicion
+	suspectIn *process
 }
 
 // value is a view that was computed. It is checked at most once, when it leaves.
@@ -88,23 +91,27 @@ func (v *value) check(limit int) error {
 	return v.err
 }
 
-// newCell makes a cell that has come nowhere yet. emitFrom is the first event whose changes are to be told.
-func (s *Session) newCell(b *binding, emitFrom int64) *cell {
-	c := &cell{b: b, rev: b.revision(), due: s.head, pos: -1, changed: -1, emitFrom: emitFrom, start: -1, sent: -1, pub: -1}
-	if s.head < 0 {
-		c.seeded = true
+// makeCell makes a cell for a place. emitFrom is the first event whose changes are to be told.
+func (s *Session) makeCell(k int, emitFrom int64) *cell {
+	if s.slots[k].fresh {
+		return s.freshCell(s.plan.units[k], emitFrom)
 	}
-	return c
+	return s.newCell(s.plan.units[k], emitFrom)
 }
 
-// freshCell makes a cell of a session in which no event of its types has happened yet: nothing is to be read for it.
+// newCell makes a cell that has come nowhere yet.
+func (s *Session) newCell(b *binding, emitFrom int64) *cell {
+	return &cell{b: b, rev: b.revision(), due: s.head, pos: -1, changed: -1, emitFrom: emitFrom, start: -1, sent: -1, pub: -1}
+}
+
+// freshCell makes a cell of a session in which no event of its types has happened before emitFrom: nothing is to be read for it.
 func (s *Session) freshCell(b *binding, emitFrom int64) *cell {
 	c := s.newCell(b, emitFrom)
 	c.due, c.seeded = -1, true
 	c.start, c.pos, c.sent = emitFrom-1, emitFrom-1, emitFrom-1
 	if b.inline() {
 		if st, err := b.Inline.Init(); err != nil {
-			c.fault = &Unavailable{Code: Faulted, Seq: -1, Message: err.Error()}
+			c.fault = faulted(-1, err.Error())
 		} else {
 			c.state, c.dirty, c.live = st, true, true
 		}
@@ -132,7 +139,7 @@ func (c *cell) asOf() int64 {
 // ready says that there is a value or, for a host-only unit, a state.
 func (c *cell) ready() bool {
 	if c.b.inline() {
-		return c.state != nil || c.live
+		return c.seeded
 	}
 	return c.known
 }

@@ -3,6 +3,7 @@ package registry
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"runtime/debug"
 	"slices"
 	"sync"
@@ -16,7 +17,7 @@ type Change struct {
 	Kind    ChangeKind
 	Key     string
 	Value   json.RawMessage
-	// Seq is the event that caused the change; for KindUnavailable what the key did reach, or the event it failed on.
+	// Seq is the event that caused the change; for KindUnavailable what the key did reach.
 	Seq int64
 	Rev int64
 	// Unavailable is set for KindUnavailable.
@@ -102,6 +103,15 @@ func (d *feed) remove(m *mailbox) {
 	m.stop()
 }
 
+// forget takes away what waits to be heard of a session.
+func (d *feed) forget(session string) {
+	if l := d.list.Load(); l != nil {
+		for _, m := range *l {
+			m.forget(session)
+		}
+	}
+}
+
 func (d *feed) close() {
 	if l := d.list.Load(); l != nil {
 		for _, m := range *l {
@@ -165,6 +175,13 @@ func (m *mailbox) take() *post {
 	p := m.waiting[at]
 	delete(m.waiting, at)
 	return p
+}
+
+func (m *mailbox) forget(session string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.order = slices.DeleteFunc(m.order, func(at place) bool { return at.session == session })
+	maps.DeleteFunc(m.waiting, func(at place, _ *post) bool { return at.session == session })
 }
 
 func (m *mailbox) stop() {

@@ -202,10 +202,10 @@ func TestAFailingUnitFailsForItsKeyAlone(t *testing.T) {
 				w.append("a", "a", "a")
 				synctest.Wait()
 				b := w.values(2, "good", "3", "bad", "!faulted")
-				if b.Unavailable["bad"].Seq != 1 {
-					t.Errorf("faulted at %d", b.Unavailable["bad"].Seq)
+				if b.Unavailable["bad"].FailedAt != 1 {
+					t.Errorf("faulted at %d", b.Unavailable["bad"].FailedAt)
 				}
-				if got := e.take(); len(got) == 0 || !contains(got, "s bad@1!faulted") || !contains(got, "s good@2=3") {
+				if got := e.take(); len(got) == 0 || !contains(got, "s bad@0!faulted") || !contains(got, "s good@2=3") {
 					t.Errorf("feed: %q", got)
 				}
 				rows, err := w.s.Checkpoint(t.Context())
@@ -255,12 +255,12 @@ func TestAViewThatMustNotLeaveFaultsItsCell(t *testing.T) {
 						synctest.Wait()
 						w.append("a")
 						synctest.Wait()
-						same(t, "feed", e.take(), "s n@0=1", "s n@1!faulted")
+						same(t, "feed", e.take(), "s n@0=1", "s n@0!faulted")
 						return
 					}
 					w.append("a", "a")
-					if b := w.values(1, "n", "!faulted"); b.Unavailable["n"].Seq != 1 {
-						t.Errorf("at %d", b.Unavailable["n"].Seq)
+					if b := w.values(1, "n", "!faulted"); b.Unavailable["n"].FailedAt != 1 {
+						t.Errorf("at %d", b.Unavailable["n"].FailedAt)
 					}
 				})
 			})

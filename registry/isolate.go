@@ -109,7 +109,14 @@ func (l *lane) blamePart(f *flight, p *part, why string, died bool) {
 		c.b.late.Add(1)
 	}
 	s.reopen(c)
-	switch judge(f.step, fromRow) {
+	if c.frozen {
+		return // it folds no more
+	}
+	st := f.step
+	if c.suspicion == nil {
+		st = together
+	}
+	switch judge(st, fromRow) {
 	case suspectIt:
 		q := c.suspicion
 		if q == nil {
@@ -129,25 +136,33 @@ func (l *lane) blamePart(f *flight, p *part, why string, died bool) {
 		s.fail(k, c, seq, why)
 		if told := s.r.o.Poisoned; died && told != nil && !s.closed {
 			by, id, key := l.p.by, s.id, c.b.Key
-			s.spawn(func() { told(by, id, key, seq) })
+			s.r.wg.Go(func() { told(by, id, key, seq) }) // not of the session's, which it may detach
 		}
 		return
-	}
-	if !died {
-		l.p.suspect(c)
 	}
 	s.drive(c)
 }
 
+// suspect makes a cell one that is to be tried in a process, and in no other.
+func (s *Session) suspect(c *cell, p *process) {
+	if c.suspectIn != p {
+		s.standAside(c)
+		c.suspectIn = p
+	}
+	p.suspect(c)
+}
+
+// standAside lets the others of a process go on: the suspect cannot be tried there now.
+func (s *Session) standAside(c *cell) {
+	p := c.suspectIn
+	c.suspectIn = nil
+	if p != nil && p.clear(c) && !s.closed {
+		s.spawn(p.admit) // other sessions' locks are taken there
+	}
+}
+
 // acquit takes the suspicion from a cell, because it is cleared or of no more use.
 func (s *Session) acquit(c *cell) {
-	if c.suspicion == nil {
-		return
-	}
 	c.suspicion = nil
-	for _, l := range s.lanes {
-		if l.p.clear(c) && !s.closed {
-			s.spawn(l.p.admit) // other sessions' locks are taken there
-		}
-	}
+	s.standAside(c)
 }

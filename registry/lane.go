@@ -110,7 +110,7 @@ func (s *Session) ringLane(c *cell) {
 		s.lanes[p] = l
 	}
 	if c.suspicion != nil {
-		p.suspect(c)
+		s.suspect(c, p)
 	}
 	l.ring()
 }
@@ -134,23 +134,38 @@ func (s *Session) changed(b *binding) {
 			continue
 		}
 		s.tellTrailing(k, c)
-		s.ringLane(c)
+		if _, down := b.process(); down != nil {
+			s.standAside(c)
+		}
+		s.drive(c)
 		s.settle(k)
 	}
 	s.wakeReaders()
 }
 
+// succeeded gives the cells that failed in a process to its successor. mu is held.
+func (s *Session) succeeded(b *binding) {
+	if k, ok := s.plan.index[b.Key]; ok && s.slots[k].cur != nil && s.slots[k].cur.b == b {
+		s.tryAgain(k)
+	}
+}
+
 // bereaved takes note that a process died: its cells are to be opened in the next one. mu is held.
 func (s *Session) bereaved(p *process) {
+	delete(s.lanes, p)
 	for k := range s.slots {
+		was := false
 		for _, c := range [...]*cell{s.slots[k].cur, s.slots[k].next} {
 			if c != nil && c.at == p {
 				s.reopen(c)
 				s.tellTrailing(k, c)
+				was = true
 			}
 		}
+		if was {
+			s.settle(k) // who waits for a successor that was lost goes on
+		}
 	}
-	delete(s.lanes, p)
 	s.wakeReaders()
 }
 
@@ -230,7 +245,7 @@ func (l *lane) work() {
 		}
 		s.mu.Unlock()
 		if w.seed {
-			if err := l.seed(w.cells[0]); err != nil && !trouble.wait(s, err) {
+			if err := l.seed(w.cells[0]); err != nil && !l.pause(&trouble, err) {
 				return
 			}
 			continue
@@ -240,7 +255,7 @@ func (l *lane) work() {
 		if w.from <= w.to {
 			var err error
 			if events, next, err = l.read(w); err != nil {
-				if !trouble.wait(s, err) {
+				if !l.pause(&trouble, err) {
 					return
 				}
 				continue
@@ -264,6 +279,21 @@ func (l *lane) work() {
 		s.mu.Unlock()
 		l.p.submit(ctx, b, func(r unit.Reply) { l.answer(f, r) })
 	}
+}
+
+// pause is a try to read the log that failed. Other sessions must not wait meanwhile for suspects of this one.
+func (l *lane) pause(trouble *backoff, err error) (goOn bool) {
+	s := l.s
+	s.mu.Lock()
+	for k := range s.slots {
+		for _, c := range [...]*cell{s.slots[k].cur, s.slots[k].next} {
+			if c != nil && c.suspectIn == l.p {
+				s.standAside(c)
+			}
+		}
+	}
+	s.mu.Unlock()
+	return trouble.wait(s, err)
 }
 
 // retire takes a lane away that has no cell any more. mu is held.
@@ -319,6 +349,9 @@ func (l *lane) next() *stretch {
 			if !c.seeded {
 				return &stretch{cells: []*cell{c}, seed: true}
 			}
+			if c.suspicion != nil {
+				s.suspect(c, l.p) // it may have stood aside
+			}
 			cells, limits = append(cells, c), append(limits, s.limit(k))
 		}
 	}
@@ -337,7 +370,6 @@ func (l *lane) nextSuspect(cells []*cell) *stretch {
 		if c.suspicion == nil {
 			continue
 		}
-		l.p.suspect(c)
 		if len(l.flights) > 0 {
 			return nil // what is in flight comes first; its answer rings
 		}

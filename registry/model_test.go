@@ -354,8 +354,8 @@ func (m *machine) compare(how string, set string, log *sampleLog, b Block, seq i
 			m.count("served by the one before")
 		case has && string(got) != view:
 			m.t.Fatalf("%s shows %s = %s at %d, want %s", how, key, got, seq, view)
-		case down && u.Code == Faulted && (faulted < 0 || u.Seq != faulted):
-			m.t.Fatalf("%s shows %s as faulted at %d (%s), want %d", how, key, u.Seq, u.Message, faulted)
+		case down && u.Code == Faulted && (faulted < 0 || u.FailedAt != faulted || u.Seq != faulted-1):
+			m.t.Fatalf("%s shows %s as faulted at %d (%s), want %d", how, key, u.FailedAt, u.Message, faulted)
 		case down && u.Code != Faulted && !m.excused[h.by]:
 			m.t.Fatalf("%s shows %s as %s at %d (%s) although nothing is wrong with %s", how, key, u.Code, u.Seq, u.Message, h.by)
 		case down && u.Code == Faulted:
@@ -750,7 +750,7 @@ func (m *machine) pull(t *rapid.T) {
 			t.Fatalf("pull: %v", err)
 		case c.Kind == KindUnavailable:
 			_, _, faulted := truth(keys[c.Key].def, s.log.events, s.log.head())
-			if c.Unavailable.Code == Faulted && c.Unavailable.Seq != faulted || c.Unavailable.Code != Faulted && !m.excused[keys[c.Key].by] {
+			if c.Unavailable.Code == Faulted && c.Unavailable.FailedAt != faulted || c.Unavailable.Code != Faulted && !m.excused[keys[c.Key].by] {
 				t.Fatalf("the pull ends %s by %+v, want faulted at %d", c.Key, c.Unavailable, faulted)
 			}
 			ended[c.Key] = true

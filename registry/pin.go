@@ -32,9 +32,9 @@ type pin struct {
 type wanted struct {
 	cut
 	taken bool
-	// due is the last event of the types of by at or below the cut.
+	// due is the last event at or below the cut that is due to the cell by, which stood in the key's place at the time.
 	due int64
-	by  *binding
+	by  *cell
 	// state is asked for as well as the value; asked is the cell that was.
 	state bool
 	asked unit.CellID
@@ -42,9 +42,10 @@ type wanted struct {
 	raw *Row
 }
 
-// dueOf is how far a cell must have come: a binding that took over meanwhile may fold other types, so it must come all the way.
+// dueOf is how far a cell must have come: one that took the place meanwhile may fold other types, or follow one that failed and took no
+// note of events any more, so it must come all the way.
 func (w *wanted) dueOf(c *cell, at int64) int64 {
-	if w.by == c.b {
+	if w.by == c {
 		return w.due
 	}
 	return at
@@ -111,24 +112,25 @@ func (s *Session) cut(ctx context.Context, a ask) (at, gen int64, cuts []cut, er
 		keys[i] = s.plan.units[k].Key
 	}
 	p := s.join(keys, a.states)
-	at, gen, cuts, err = s.await(ctx, p, keys, a)
+	// The generation is that of the call: a block may know of more than its generation, and never of less.
+	at, cuts, err = s.await(ctx, p, keys, a)
 	s.mu.Unlock()
 	return at, gen, cuts, err
 }
 
 // await waits for a pin. mu is held, let go while waiting, and held again at the end.
-func (s *Session) await(ctx context.Context, p *pin, keys []string, a ask) (at, gen int64, cuts []cut, err error) {
+func (s *Session) await(ctx context.Context, p *pin, keys []string, a ask) (at int64, cuts []cut, err error) {
 	timer := time.NewTimer(a.wait)
 	defer timer.Stop()
 	var expired bool
 	for {
 		if s.closed {
 			s.leave(p)
-			return 0, 0, nil, ErrDetached
+			return 0, nil, ErrDetached
 		}
 		if p.active {
 			var late bool
-			if cuts, late = s.collect(p, keys); !late || expired {
+			if cuts, late = s.collect(p, keys, a.hostOnly); !late || expired {
 				break
 			}
 		} else if expired {
@@ -138,10 +140,10 @@ func (s *Session) await(ctx context.Context, p *pin, keys []string, a ask) (at, 
 			for _, k := range ks {
 				cuts = append(cuts, s.take(k, s.touch(k), s.head, math.MaxInt64, a.states, nil))
 			}
-			at, gen = s.head, s.plan.gen
+			at = s.head
 			s.markLate(cuts)
 			s.leave(p)
-			return at, gen, cuts, nil
+			return at, cuts, nil
 		}
 		wake := p.wake
 		s.mu.Unlock()
@@ -155,20 +157,20 @@ func (s *Session) await(ctx context.Context, p *pin, keys []string, a ask) (at, 
 		s.mu.Lock()
 		if err != nil {
 			s.leave(p)
-			return 0, 0, nil, err
+			return 0, nil, err
 		}
 	}
-	at, gen = p.at, s.plan.gen
+	at = p.at
 	s.markLate(cuts)
 	s.leave(p)
-	return at, gen, cuts, nil
+	return at, cuts, nil
 }
 
 // markLate remembers that a reader was told that a key trails: its value follows on the feed.
 func (s *Session) markLate(cuts []cut) {
 	for i := range cuts {
 		if c := cuts[i].k; cuts[i].down != nil && c.fault == nil && !c.gone {
-			c.announce = true
+			s.owe(c)
 			s.drive(c)
 		}
 	}
@@ -229,7 +231,7 @@ func (s *Session) pinned(p *pin, keys []string) {
 			continue
 		}
 		c := s.touch(k)
-		w.due, w.by = min(c.due, p.at), c.b
+		w.due, w.by = min(c.due, p.at), c
 		s.capture(k)
 		if !w.taken {
 			s.drive(c)
@@ -329,24 +331,24 @@ func (s *Session) stateHere(c *cell, at, due int64, w *wanted, got *cut) bool {
 	return false
 }
 
-// collect gives what a pin has of the keys, and whether any of them is still worth waiting for.
-func (s *Session) collect(p *pin, keys []string) (cuts []cut, late bool) {
+// collect gives what a pin has of the keys, and whether any of them is still worth waiting for. A key that is gone or host-only by now is
+// left out.
+func (s *Session) collect(p *pin, keys []string, hostOnly bool) (cuts []cut, late bool) {
 	for _, key := range keys {
 		w := p.want[key]
-		if w.taken {
-			if w.b != nil {
-				cuts = append(cuts, w.cut)
+		got := w.cut
+		if !w.taken {
+			k, ok := s.plan.index[key]
+			if !ok {
+				continue
 			}
-			continue
+			c := s.touch(k)
+			if got = s.take(k, c, p.at, w.dueOf(c, p.at), w.state, w); got.down == nil {
+				w.cut, w.taken = got, true
+			}
 		}
-		k, ok := s.plan.index[key]
-		if !ok {
+		if got.b == nil || !hostOnly && got.b.HostOnly() {
 			continue
-		}
-		c := s.touch(k)
-		got := s.take(k, c, p.at, w.dueOf(c, p.at), w.state, w)
-		if got.down == nil {
-			w.cut, w.taken = got, true
 		}
 		late = late || got.late
 		cuts = append(cuts, got)

@@ -150,8 +150,8 @@ func TestASuccessorTakesOverWhenItKnowsAsMuch(t *testing.T) {
 			t.Errorf("%+v: %v", c, got)
 		}
 	}
-	if mayFreeze(0, 300, 256) || !mayFreeze(44, 300, 256) {
-		t.Error("the one that serves stops when the other is a batch away, and not before")
+	if mayFreeze(true, 0, 300, 256) || !mayFreeze(true, 44, 300, 256) || mayFreeze(false, 300, 300, 256) {
+		t.Error("the one that serves stops when the other is under way and a batch away, and not before")
 	}
 }
 

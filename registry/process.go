@@ -165,11 +165,7 @@ func (p *process) bury(code UnavailableCode, why string) {
 		f.lane.blame(f, why, true)
 		f.lane.s.mu.Unlock()
 	}
-	for _, s := range p.r.live() {
-		s.mu.Lock()
-		s.bereaved(p)
-		s.mu.Unlock()
-	}
+	p.r.each(func(s *Session) { s.bereaved(p) })
 }
 
 // submit hands a batch over. A panic of the instance counts as an answer.
@@ -182,8 +178,9 @@ func (p *process) submit(ctx context.Context, b unit.Batch, done func(unit.Reply
 	p.in.Submit(ctx, b, done)
 }
 
-// Submit implements unit.Instance for cells that are not live. While suspects are being tried it refuses, as it does when the process is dead.
-func (p *process) Submit(ctx context.Context, b unit.Batch, done func(unit.Reply)) {
+// submitApart hands over a batch of cells that are not live. While suspects are being tried it refuses at once, as it does when the process is
+// dead. No lock is held.
+func (p *process) submitApart(ctx context.Context, b unit.Batch, done func(unit.Reply)) {
 	p.mu.Lock()
 	refused := p.gone.Load() != nil || len(p.suspects) > 0
 	if !refused {
@@ -191,7 +188,7 @@ func (p *process) Submit(ctx context.Context, b unit.Batch, done func(unit.Reply
 	}
 	p.mu.Unlock()
 	if refused {
-		go done(unit.Reply{Err: errNotTaken})
+		done(unit.Reply{Err: errNotTaken})
 		return
 	}
 	var once sync.Once

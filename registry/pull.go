@@ -15,8 +15,7 @@ import (
 // call, ordered by seq, then key. What is equal byte for byte to the value before it, that as of from−1 at first, is no change. It
 // folds in cells of its own, page by page: memory does not grow with the log.
 //
-// A key that fails ends with one KindUnavailable, whose Seq is the event it failed on, or what it reached when its plugin is to blame;
-// the others go on. An error ends the sequence:
+// A key that fails ends with one KindUnavailable, whose Seq is what it reached; the others go on. An error ends the sequence:
 // *SeqRangeError, ErrDetached, the log's, the context's. The sequence may be left at any time and ranged over again.
 func (s *Session) Changes(ctx context.Context, from int64) iter.Seq2[Change, error] {
 	return s.ChangesProgress(ctx, from, nil)
@@ -172,7 +171,7 @@ func (p *pull) give(values []scratchValue) bool {
 		}
 		view, err := v.cell.AcceptView(v.view, p.r.o.MaxViewBytes)
 		if err != nil {
-			v.cell.fail(Faulted, v.seq, err.Error())
+			v.cell.fail(v.seq, err.Error())
 			changes = append(changes, p.unavailable(v.cell))
 			continue
 		}

@@ -115,10 +115,10 @@ func TestAKeyThatFailsInThePullEndsAndTheOthersGoOn(t *testing.T) {
 		fault *fakeplugin.Fault
 		want  []string
 	}{
-		"a fault":            {fakeplugin.Fail(fakeplugin.AtEvent, "no").Seq(2), []string{"s bad@0=1", "s bad@1=2", "s bad@2!faulted"}},
+		"a fault":            {fakeplugin.Fail(fakeplugin.AtEvent, "no").Seq(2), []string{"s bad@0=1", "s bad@1=2", "s bad@1!faulted"}},
 		"a crash":            {fakeplugin.Crash(fakeplugin.AtEvent).Seq(2), []string{"s bad@0=1", "s bad@1=2", "s bad@1!restarting"}},
 		"a hang":             {fakeplugin.Hang(fakeplugin.AtEvent).Seq(3), []string{"s bad@0=1", "s bad@1=2", "s bad@1!behind"}},
-		"a view against it":  {fakeplugin.View(json.RawMessage(`"x"`)).Seq(2), []string{"s bad@0=1", "s bad@1=2", "s bad@2!faulted"}},
+		"a view against it":  {fakeplugin.View(json.RawMessage(`"x"`)).Seq(2), []string{"s bad@0=1", "s bad@1=2", "s bad@1!faulted"}},
 		"out of order":       {fakeplugin.Backwards().Seq(2), []string{"s bad@0=1", "s bad@1=2", "s bad@1!behind"}},
 		"beyond the batch":   {fakeplugin.Shift(2).Seq(2), []string{"s bad@0=1", "s bad@1=2", "s bad@1!behind"}},
 		"a forgotten cell":   {fakeplugin.ForgetCell(fakeplugin.AtEvent).Seq(2).Once(), []string{"s bad@0=1", "s bad@1=2", "s bad@2=3", "s bad@3=4", "s bad@4=5"}},
@@ -174,7 +174,7 @@ func TestAnInProcessUnitThatFailsInThePullEndsAtItsEvent(t *testing.T) {
 	def.Inline = f
 	w := given(t, Options{}, events("a", "a", "a", "a")...)
 	w.register("p", def, fakeplugin.Counter("good", "a"))
-	same(t, "pull", pulled(t, w.s, 0), "s bad@0=1", "s good@0=1", "s bad@1=2", "s good@1=2", "s bad@2!faulted", "s good@2=3", "s good@3=4")
+	same(t, "pull", pulled(t, w.s, 0), "s bad@0=1", "s good@0=1", "s bad@1=2", "s bad@1!faulted", "s good@1=2", "s good@2=3", "s good@3=4")
 }
 
 func TestAPullThatIsLeftEarlyReleasesEverything(t *testing.T) {

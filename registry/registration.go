@@ -121,7 +121,9 @@ func (g *Registration) Suspend(code UnavailableCode, message string) {
 }
 
 // Resume says that this instance serves from now on: the first, or the one after a crash, or the successor of a live one. What the
-// one before it still says is dropped; calls for one registrant come in the order of its processes. Cells are opened in it from their last rows and folded up to what was published.
+// one before it still says is dropped; calls for one registrant come in the order of its processes. Cells are opened in it from their last
+// rows and folded up to what was published. The successor of a live one may be another program, so it is given the faulted cells as well;
+// after a crash they stay faulted until somebody asks, see Session.Retry. Inline registrations and released ones are left alone.
 func (g *Registration) Resume(in unit.Instance) {
 	r := g.r
 	r.mu.Lock()
@@ -132,11 +134,15 @@ func (g *Registration) Resume(in unit.Instance) {
 	}
 	p := r.processLocked(b.by, in)
 	b.mu.Lock()
-	before := b.proc
+	before, down := b.proc, b.down
 	b.proc, b.down = p, nil
 	b.mu.Unlock()
 	r.unbindLocked(before)
 	r.mu.Unlock()
+	if p != before && down == nil && before.death() == nil {
+		r.poison.retire(b)
+		r.each(func(s *Session) { s.succeeded(b) })
+	}
 	r.changed(b)
 }
 
@@ -176,10 +182,4 @@ func (r *Registry) retireLocked(b *binding) {
 }
 
 // changed lets every session that computes with the binding look again at who serves it. No lock is held.
-func (r *Registry) changed(b *binding) {
-	for _, s := range r.live() {
-		s.mu.Lock()
-		s.changed(b)
-		s.mu.Unlock()
-	}
-}
+func (r *Registry) changed(b *binding) { r.each(func(s *Session) { s.changed(b) }) }

@@ -48,7 +48,8 @@ type Options struct {
 	MaxScratch  int
 	ScratchWait time.Duration
 	// Poisoned is told of each process that ended while one event (or the opening, seq −1 or the row's) of one cell was all it had
-	// to do. Such a death does not speak against the plugin as a whole. Called on a goroutine of its own; nil is nobody.
+	// to do. Such a death does not speak against the plugin as a whole. Called on a goroutine of its own, for which Close waits; nil
+	// is nobody.
 	Poisoned func(by Registrant, session, key string, seq int64)
 }
 
@@ -134,6 +135,15 @@ func (r *Registry) Close() {
 	r.wg.Wait()
 }
 
+// spawn runs a goroutine of the registry, unless it was closed. No lock is held.
+func (r *Registry) spawn(f func()) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.closed {
+		r.wg.Go(f)
+	}
+}
+
 // live gives the attached sessions.
 func (r *Registry) live() []*Session {
 	r.mu.Lock()
@@ -143,6 +153,15 @@ func (r *Registry) live() []*Session {
 		all = append(all, s)
 	}
 	return all
+}
+
+// each does something with every attached session, under its lock. No lock is held.
+func (r *Registry) each(f func(*Session)) {
+	for _, s := range r.live() {
+		s.mu.Lock()
+		f(s)
+		s.mu.Unlock()
+	}
 }
 
 // nextCell gives a cell id that was never used.

@@ -265,7 +265,7 @@ func TestAPoisonousEventIsFoundAndTakesNothingFromTheOthers(t *testing.T) {
 				o.Publish(t.Context(), evs[:5])
 				time.Sleep(40 * time.Second)
 				b := w.snapshot()
-				if u := b.Unavailable["n"]; u.Code != Faulted || u.Seq != 6 {
+				if u := b.Unavailable["n"]; u.Code != Faulted || u.FailedAt != 6 {
 					t.Errorf("n is %+v with %s", u, b.Values["n"])
 				}
 				if v := string(b.Values["m"]); v != want(t, m, w.log.events, 11) {

@@ -110,7 +110,7 @@ func (r *Registry) apart(ctx context.Context, log Log, bindings []*binding, f fu
 // given to refused, which says whether to try again from init; init that does not open is a fault.
 func (s *scratch) openAll(ctx context.Context, refused func(c *scratchCell, message string) (again bool)) error {
 	for _, c := range s.cells {
-		if !c.open && c.down == nil && c.limit != nil && c.limit.Seq <= c.seedSeq {
+		if !c.open && c.down == nil && c.limit != nil && c.limit.FailedAt <= c.seedSeq {
 			c.down = c.limit
 		}
 	}
@@ -135,7 +135,7 @@ func (s *scratch) openAll(ctx context.Context, refused func(c *scratchCell, mess
 				again = true
 				return
 			}
-			c.fail(Faulted, c.seedSeq, message)
+			c.fail(c.seedSeq, message)
 		}
 		for _, c := range s.cells {
 			if !c.inline() || c.open || c.down != nil {
@@ -290,10 +290,10 @@ func (s *scratch) halt(until int64) int64 {
 	for _, c := range s.cells {
 		switch {
 		case c.limit == nil || !c.drivable(until):
-		case c.seq+1 >= c.limit.Seq:
+		case c.seq+1 >= c.limit.FailedAt:
 			c.down = c.limit
 		default:
-			until = min(until, c.limit.Seq-1)
+			until = min(until, c.limit.FailedAt-1)
 		}
 	}
 	return until
@@ -324,7 +324,7 @@ func (s *scratch) value(c *scratchCell) json.RawMessage {
 	}
 	view, err := c.AcceptView(c.view, s.r.o.MaxViewBytes)
 	if err != nil {
-		c.fail(Faulted, c.viewSeq, err.Error())
+		c.fail(c.viewSeq, err.Error())
 		return nil
 	}
 	return view
@@ -357,7 +357,7 @@ func (s *scratch) states(ctx context.Context) (map[*scratchCell]json.RawMessage,
 		case err == nil:
 			states[c] = state
 		case errors.As(err, &wrong) && wrong.Limit > 0:
-			c.fail(Faulted, c.seq, err.Error())
+			c.fail(c.seq, err.Error())
 		}
 	}
 	for _, c := range s.cells {
@@ -366,7 +366,7 @@ func (s *scratch) states(ctx context.Context) (map[*scratchCell]json.RawMessage,
 		}
 		raw, err := c.Inline.Encode(c.state)
 		if err != nil {
-			c.fail(Faulted, c.seq, err.Error())
+			c.fail(c.seq, err.Error())
 			continue
 		}
 		keep(c, raw)
@@ -383,7 +383,7 @@ func (s *scratch) states(ctx context.Context) (map[*scratchCell]json.RawMessage,
 			case reply.Err != nil:
 				s.failBy(c, b)
 			case fault != nil:
-				c.fail(Faulted, c.seq, fault.Message)
+				c.fail(c.seq, fault.Message)
 			case i < 0 || reply.States[i].Seq != b.Through:
 				c.breach(fmt.Sprintf("no state at seq %d, which was asked for", b.Through))
 			default:
@@ -399,10 +399,10 @@ func (s *scratch) failBy(c *scratchCell, b *scratchBatch) {
 	err := b.reply.Err
 	code, died := deadly(err)
 	if !died {
-		c.fail(Behind, c.seq, err.Error())
+		c.lag(Behind, err.Error())
 		return
 	}
-	c.fail(code, c.seq, err.Error())
+	c.lag(code, err.Error())
 	if err == error(errNotTaken) {
 		return
 	}
@@ -421,9 +421,9 @@ func (s *scratch) failBy(c *scratchCell, b *scratchBatch) {
 		return
 	}
 	c.down = fault
-	s.r.o.Logger.Error("a plugin failed on one event of one session", "plugin", c.by.Plugin, "session", key.session, "key", c.Key, "seq", fault.Seq, "reason", fault.Message)
+	s.r.o.Logger.Error("a plugin failed on one event of one session", "plugin", c.by.Plugin, "session", key.session, "key", c.Key, "seq", fault.FailedAt, "reason", fault.Message)
 	if told := s.r.o.Poisoned; told != nil {
-		s.r.wg.Go(func() { told(c.by, key.session, c.Key, fault.Seq) })
+		s.r.spawn(func() { told(c.by, key.session, c.Key, fault.FailedAt) })
 	}
 }
 
@@ -444,7 +444,7 @@ func (s *scratch) close() {
 			b.Drop = append(b.Drop, c.id)
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), closeGrace)
-		r.process.Submit(ctx, b, func(unit.Reply) { cancel() })
+		r.process.submitApart(ctx, b, func(unit.Reply) { cancel() })
 	}
 	s.cells, s.remotes = nil, nil
 }

@@ -54,7 +54,7 @@ func (s *scratch) send(ctx context.Context, batchOf func(*scratchRemote) (unit.B
 		overdue, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.r.o.BatchDeadline)
 		b := &scratchBatch{Batch: &batch, remote: r, cells: cells, answer: answer, overdue: overdue}
 		sent = append(sent, b)
-		r.process.Submit(overdue, batch, func(reply unit.Reply) {
+		r.process.submitApart(overdue, batch, func(reply unit.Reply) {
 			select {
 			case answer <- reply:
 			default:

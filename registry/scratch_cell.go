@@ -50,7 +50,7 @@ const maxForgotten = 3
 
 // seed makes a cell start from a state at seq instead of init. The state must have passed its schema.
 func (c *scratchCell) seed(state json.RawMessage, seq int64) {
-	if c.doubt.noSeed || c.limit != nil && seq >= c.limit.Seq {
+	if c.doubt.noSeed || c.limit != nil && seq >= c.limit.FailedAt {
 		return
 	}
 	c.seedState, c.seedSeq, c.seq = state, seq, seq
@@ -58,7 +58,7 @@ func (c *scratchCell) seed(state json.RawMessage, seq int64) {
 
 // bound makes the cell stop short of a fault that is known.
 func (c *scratchCell) bound(fault *Unavailable) {
-	if fault != nil && (c.limit == nil || fault.Seq < c.limit.Seq) {
+	if fault != nil && (c.limit == nil || fault.FailedAt < c.limit.FailedAt) {
 		c.limit = fault
 	}
 }
@@ -124,7 +124,7 @@ func (c *scratchCell) foldInline(events []event.Event, through int64, mode unit.
 		}
 		next, changed, err := c.Inline.Apply(c.state, &events[i])
 		if err != nil {
-			c.fail(Faulted, events[i].Seq, err.Error())
+			c.fail(events[i].Seq, err.Error())
 			return values
 		}
 		if changed {
@@ -154,7 +154,7 @@ func (c *scratchCell) look() bool {
 	}
 	view, err := c.Inline.View(c.state)
 	if err != nil {
-		c.fail(Faulted, c.viewSeq, err.Error())
+		c.fail(c.viewSeq, err.Error())
 		return false
 	}
 	c.view, c.stale = view, false
@@ -184,7 +184,7 @@ func (c *scratchCell) folded(b *unit.Batch, r unit.Reply, values []scratchValue)
 		c.view, c.viewSeq = v.View, v.Seq
 	}
 	if fault != nil {
-		c.fail(Faulted, max(c.seq+1, min(fault.Seq, b.Through)), fault.Message)
+		c.fail(max(c.seq+1, min(fault.Seq, b.Through)), fault.Message)
 		return values
 	}
 	c.seq = b.Through
@@ -210,19 +210,23 @@ func (c *scratchCell) wrongValues(b *unit.Batch, values []unit.Value, end int64)
 	return ""
 }
 
-func (c *scratchCell) fail(code UnavailableCode, seq int64, message string) {
-	c.down = &Unavailable{Code: code, Seq: max(seq, -1), Message: message}
+// fail ends the cell at an event.
+func (c *scratchCell) fail(seq int64, message string) { c.down = faulted(max(seq, -1), message) }
+
+// lag ends the cell where it stands, for reasons that are not its own.
+func (c *scratchCell) lag(code UnavailableCode, message string) {
+	c.down = &Unavailable{Code: code, Seq: max(c.seq, -1), Message: message}
 }
 
 // breach ends the cell by an answer that the contract does not allow. The unit may be sound; its process is not.
 func (c *scratchCell) breach(what string) {
-	c.fail(Behind, c.seq, "the plugin broke the protocol: "+what)
+	c.lag(Behind, "the plugin broke the protocol: "+what)
 }
 
 // forgotten sends the cell back to its seed, or ends it when that happened too often.
 func (c *scratchCell) forgotten() {
 	if c.lost++; c.lost > maxForgotten {
-		c.fail(Behind, c.seq, fmt.Sprintf("the plugin forgot the cell %d times", c.lost))
+		c.lag(Behind, fmt.Sprintf("the plugin forgot the cell %d times", c.lost))
 		return
 	}
 	c.open, c.seq = false, c.seedSeq

@@ -83,7 +83,7 @@ func (p *poison) death(k poisonKey, f poisonFlight, alone bool) (convicted *Unav
 	case f.careful && (alone || rec.deaths >= maxDoubt) && f.opening && f.seeded:
 		rec = poisonRecord{noSeed: true, from: -1, to: -1}
 	case f.careful && (alone || rec.deaths >= maxDoubt):
-		rec.fault = &Unavailable{Code: Faulted, Seq: f.to, Message: f.reason}
+		rec.fault = faulted(f.to, f.reason)
 	default:
 		rec.from, rec.to = min(rec.from, f.from), max(rec.to, f.to)
 	}

@@ -191,7 +191,7 @@ func TestAScratchCellSurvivesOrEndsByItself(t *testing.T) {
 				}
 				for _, cell := range s.cells {
 					if cell.Key == "n" && c.code != "" {
-						if cell.down == nil || cell.down.Code != c.code || cell.down.Seq != c.seq || states[cell] != nil {
+						if d := cell.down; d == nil || d.Code != c.code || d.Code != Faulted && d.Seq != c.seq || d.Code == Faulted && d.FailedAt != c.seq || states[cell] != nil {
 							t.Errorf("n is down by %+v with state %s, want %s at %d and none", cell.down, states[cell], c.code, c.seq)
 						}
 						continue

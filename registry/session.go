@@ -110,14 +110,7 @@ func (s *Session) Publish(ctx context.Context, events []event.Event) {
 func (s *Session) deliver(k int, ev *event.Event) {
 	sl := &s.slots[k]
 	if sl.cur == nil {
-		if b := s.plan.units[k]; sl.fresh {
-			sl.cur = s.freshCell(b, ev.Seq)
-			if sl.cur.fault != nil {
-				s.tellDown(sl.cur, *sl.cur.fault)
-			}
-		} else {
-			sl.cur = s.newCell(b, ev.Seq)
-		}
+		s.begin(k, ev.Seq)
 	}
 	sl.fresh = false
 	if n := sl.next; n != nil {
@@ -226,17 +219,20 @@ func (s *Session) drive(c *cell) {
 
 // touch gives the cell of a key, made if need be; what has happened up to now stays untold.
 func (s *Session) touch(k int) *cell {
-	sl := &s.slots[k]
-	if sl.cur != nil {
-		return sl.cur
+	if s.slots[k].cur == nil {
+		s.begin(k, s.head+1)
+		s.drive(s.slots[k].cur)
 	}
-	if sl.fresh {
-		sl.cur = s.freshCell(s.plan.units[k], s.head+1)
-	} else {
-		sl.cur = s.newCell(s.plan.units[k], s.head+1)
+	return s.slots[k].cur
+}
+
+// begin makes the first cell of a key.
+func (s *Session) begin(k int, emitFrom int64) {
+	c := s.makeCell(k, emitFrom)
+	s.slots[k].cur = c
+	if c.fault != nil {
+		s.tellDown(c, *c.fault)
 	}
-	s.drive(sl.cur)
-	return sl.cur
 }
 
 // fail ends a cell, in this session only, at an event.
@@ -244,7 +240,7 @@ func (s *Session) fail(k int, c *cell, seq int64, why string) {
 	if c.fault != nil || c.gone {
 		return
 	}
-	c.fault = &Unavailable{Code: Faulted, Seq: seq, Message: why}
+	c.fault = faulted(seq, why)
 	c.live, c.state, c.val, c.rebuilt = false, nil, nil, nil
 	s.forget(c)
 	s.r.o.Logger.Warn("a unit failed and is not folded further in this session", "session", s.id, "key", c.b.Key, "seq", seq, "reason", why)
@@ -273,9 +269,10 @@ func (s *Session) settle(k int) {
 	s.capture(k) // after the new revision that a recovery brings
 }
 
-// tellBack tells the value of a key whose absence was told, once it is back at the head.
+// tellBack tells the value of a key whose absence was told, once it has come to where the head was then. Where the head is by now does
+// not matter: a busy session may never stand at it.
 func (s *Session) tellBack(k int, c *cell) {
-	if c == nil || !c.announce || c.fault != nil || c.reached(s.head) < s.head {
+	if c == nil || !c.announce || c.fault != nil || !c.ready() || c.b.inline() && !c.live || c.reached(s.head) < c.owed {
 		return
 	}
 	c.announce = false
@@ -315,8 +312,15 @@ func (s *Session) tellValue(c *cell, seq int64) {
 	}
 }
 
+// owe notes that somebody was told that a cell trails.
+func (s *Session) owe(c *cell) {
+	if !c.announce {
+		c.announce, c.owed = true, s.head
+	}
+}
+
 func (s *Session) tellDown(c *cell, down Unavailable) {
-	c.announce = true
+	s.owe(c)
 	if !c.b.HostOnly() {
 		s.r.feed.post(&post{change: Change{Session: s.id, Kind: KindUnavailable, Key: c.b.Key, Seq: down.Seq, Rev: c.rev, Unavailable: &down}})
 	}
@@ -334,11 +338,9 @@ func (s *Session) spawn(f func()) {
 }
 
 // Detach is the last call: the session goes cold, or is deleted. It waits for what works for the session, lets instances drop its cells, and
-// makes every reader that waits return ErrDetached. More than once is harmless.
+// makes every reader that waits return ErrDetached. What listeners have not heard yet of a deleted session they do not hear any more, but for
+// the one change that may be on its way: there may be another of its name soon. More than once is harmless.
 func (s *Session) Detach(deleted bool) {
-	s.r.mu.Lock()
-	delete(s.r.sessions, s)
-	s.r.mu.Unlock()
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -355,6 +357,13 @@ func (s *Session) Detach(deleted bool) {
 	s.wakeReaders()
 	farewells := s.farewells()
 	s.mu.Unlock()
+	// Not before it is closed: Registry.Close waits for what it finds.
+	s.r.mu.Lock()
+	delete(s.r.sessions, s)
+	s.r.mu.Unlock()
+	if deleted {
+		s.r.feed.forget(s.id)
+	}
 	s.cancel()
 	for _, f := range farewells {
 		f()

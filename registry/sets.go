@@ -79,13 +79,7 @@ func (r *Registry) replanLocked() (moved bool) {
 
 // follow lets every live session come to terms with the present plans. No lock is held. Sessions check again at every publish
 // and read, so one that attaches meanwhile misses nothing.
-func (r *Registry) follow() {
-	for _, s := range r.live() {
-		s.mu.Lock()
-		s.follow()
-		s.mu.Unlock()
-	}
-}
+func (r *Registry) follow() { r.each((*Session).follow) }
 
 // setBindings gives the computing bindings of a named set, sorted by key.
 func (r *Registry) setBindings(name string) []*binding {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"time"
 )
 
@@ -19,11 +20,20 @@ const (
 	Behind     UnavailableCode = "behind"
 )
 
-// Unavailable is a key that did not reach the cut. Seq is what it did reach; for Faulted it is the event that it failed on.
+// Unavailable is a key that did not reach the cut.
 type Unavailable struct {
-	Code    UnavailableCode
+	Code UnavailableCode
+	// Seq is what it did reach, −1 for nothing.
 	Seq     int64
 	Message string
+	// FailedAt is for Faulted alone: the event that it failed on or, when it could not be opened, where it was to stand, −1 for init.
+	// It does not go out; Message names it.
+	FailedAt int64
+}
+
+// faulted is a key that failed at a seq.
+func faulted(seq int64, why string) *Unavailable {
+	return &Unavailable{Code: Faulted, Seq: max(seq-1, -1), Message: fmt.Sprintf("failed at seq %d: %s", seq, why), FailedAt: seq}
 }
 
 // Snapshot is one cut: every value is as of AsOfSeq, the head at the call. keys narrows it; none is all; a key that the session's set
@@ -45,7 +55,7 @@ func (s *Session) SnapshotWithin(ctx context.Context, wait time.Duration, keys .
 		if c.down == nil && c.val != nil {
 			if err := c.val.check(s.r.o.MaxViewBytes); err != nil {
 				s.condemn(c.k, c.val, err)
-				c.down = &Unavailable{Code: Faulted, Seq: c.val.seq, Message: err.Error()}
+				c.down = faulted(c.val.seq, err.Error())
 			}
 		}
 		if c.down != nil {
@@ -91,21 +101,30 @@ func (s *Session) Retry(ctx context.Context, keys ...string) (Block, error) {
 	s.follow()
 	for _, k := range s.places(true, keys) {
 		s.r.poison.forget(poisonKey{session: s.id, incarnation: s.log.Incarnation(), b: s.plan.units[k]})
-		sl := &s.slots[k]
-		old := sl.cur
-		if old == nil || old.fault == nil {
-			continue
-		}
-		n := s.newCell(s.plan.units[k], s.head+1)
-		n.announce = true
-		if old.poison {
-			n.suspicion = &suspicion{to: old.fault.Seq, survived: -1}
-		}
-		s.drop(old)
-		sl.cur = n
-		s.renew(n)
-		s.drive(n)
+		s.tryAgain(k)
 	}
 	s.mu.Unlock()
 	return s.Snapshot(ctx, keys...)
+}
+
+// tryAgain gives a key whose cell is faulted another one. mu is held.
+func (s *Session) tryAgain(k int) {
+	sl := &s.slots[k]
+	old := sl.cur
+	if old == nil || old.fault == nil {
+		return
+	}
+	n := s.makeCell(k, s.head+1)
+	s.owe(n)
+	if old.poison {
+		n.suspicion = &suspicion{to: old.fault.FailedAt, survived: -1}
+	}
+	s.drop(old)
+	sl.cur = n
+	s.renew(n)
+	if n.fault != nil {
+		s.tellDown(n, *n.fault)
+	}
+	s.drive(n)
+	s.settle(k)
 }

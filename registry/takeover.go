@@ -60,8 +60,7 @@ func (s *Session) adopt(k int, b *binding) {
 		if sl.next != nil {
 			s.drop(sl.next)
 			sl.next = nil
-			cur.frozen = false
-			s.drive(cur)
+			s.thaw(cur)
 		}
 		return
 	}
@@ -73,14 +72,11 @@ func (s *Session) adopt(k int, b *binding) {
 		sl.next, cur.frozen = nil, false
 	}
 	s.outdo(b, cur.rev)
-	n := s.newCell(b, cur.emitFrom)
-	if sl.fresh {
-		n = s.freshCell(b, cur.emitFrom)
-	}
+	n := s.makeCell(k, cur.emitFrom)
 	s.inherit(n, cur)
 	if cur.fault != nil || !cur.ready() {
 		// There is no value to serve meanwhile.
-		n.announce = cur.announce || cur.fault != nil
+		n.announce, n.owed = cur.announce, cur.owed
 		s.drop(cur)
 		sl.cur = n
 		if n.announce {
@@ -139,22 +135,42 @@ func mayTakeOver(failed, ready bool, next, cur int64) bool {
 	return failed || ready && next >= cur
 }
 
-// mayFreeze says whether the cell that serves should stop folding so that the next can reach it: it is a batch away. Without
-// that a busy session could keep two runners at a distance for ever.
-func mayFreeze(next, cur int64, batch int) bool { return cur-next <= int64(batch) }
+// mayFreeze says whether the cell that serves should stop folding so that the next can reach it: it is on its way and a batch away.
+// Without that a busy session could keep two runners at a distance for ever.
+func mayFreeze(underWay bool, next, cur int64, batch int) bool {
+	return underWay && cur-next <= int64(batch)
+}
+
+// freeze makes a cell stand still.
+func (s *Session) freeze(c *cell, at int64) {
+	c.frozen, c.live = true, false
+	if c.b.inline() {
+		c.pos = at
+	} else {
+		c.pub = max(c.pub, at)
+	}
+	s.acquit(c) // nobody is to wait for a trial that does not go on
+}
+
+// thaw makes it go on.
+func (s *Session) thaw(c *cell) {
+	if c.frozen {
+		c.frozen = false
+		s.drive(c)
+	}
+}
 
 func (s *Session) maybeSwitch(k int) {
 	sl := &s.slots[k]
 	cur, n := sl.cur, sl.next
 	had := cur.reached(s.head)
 	if !mayTakeOver(n.fault != nil, n.ready() && !n.replaying, n.reached(s.head), had) && cur.fault == nil {
-		if !cur.frozen && n.ready() && mayFreeze(n.reached(s.head), had, s.r.o.BatchEvents) {
-			cur.frozen, cur.live = true, false
-			if cur.b.inline() {
-				cur.pos = had
-			} else {
-				cur.pub = max(cur.pub, had)
-			}
+		_, down := n.b.process()
+		underWay := n.ready() && !n.replaying && down == nil
+		if may := mayFreeze(underWay, n.reached(s.head), had, s.r.o.BatchEvents); may && !cur.frozen {
+			s.freeze(cur, had)
+		} else if !may {
+			s.thaw(cur)
 		}
 		return
 	}
@@ -167,7 +183,9 @@ func (s *Session) maybeSwitch(k int) {
 	failed := cur.fault != nil || cur.dirty && cur.b.inline()
 	s.drop(cur)
 	n.emitFrom = had + 1
-	n.announce = n.announce || cur.announce
+	if cur.announce && !n.announce {
+		n.announce, n.owed = true, cur.owed
+	}
 	if n.fault != nil {
 		s.renew(n)
 		s.tellDown(n, *n.fault)
