@@ -3,7 +3,7 @@ package sdk
 import (
 	"bytes"
 	"encoding/json"
-	"maps"
+	"reflect"
 	"slices"
 	"strings"
 
@@ -12,39 +12,51 @@ import (
 
 // Defaults of a config live in its schema, under "default", so that operators see the very values that are filled in.
 
-// relax drops from required, in the schema and its definitions, what has a default or is an object that may be empty.
+// relax drops from required, everywhere in the schema, what has a default or is an object that may be empty.
 func relax(root map[string]any) {
-	done := map[string]bool{}
-	var object func(s map[string]any)
-	// mayBeEmpty relaxes the object behind a property and says whether {} is one.
-	mayBeEmpty := func(s map[string]any) bool {
-		target, name := follow(root, s)
-		if target == nil || target["type"] != "object" || target["properties"] == nil {
-			return false
+	seen := map[uintptr]bool{}
+	var walk func(v any)
+	walk = func(v any) {
+		switch v := v.(type) {
+		case []any:
+			for _, elem := range v {
+				walk(elem)
+			}
+		case map[string]any:
+			if at := reflect.ValueOf(v).Pointer(); seen[at] {
+				return
+			} else {
+				seen[at] = true
+			}
+			// What is below first: whether an object may be empty depends on it.
+			if target, name := follow(root, v); name != "" {
+				walk(target)
+			}
+			for _, member := range v {
+				walk(member)
+			}
+			relaxObject(root, v)
 		}
-		if name == "" || !done[name] {
-			done[name] = name != ""
-			object(target)
-		}
-		return target["required"] == nil
 	}
-	object = func(s map[string]any) {
-		properties, _ := s["properties"].(map[string]any)
-		for name, p := range properties {
-			property, ok := p.(map[string]any)
-			if !ok || !requires(s, name) {
+	walk(root)
+}
+
+func relaxObject(root, s map[string]any) {
+	properties, _ := s["properties"].(map[string]any)
+	for name, p := range properties {
+		property, ok := p.(map[string]any)
+		if !ok || !requires(s, name) {
+			continue
+		}
+		if _, ok := property["default"]; !ok {
+			target, _ := follow(root, property)
+			if target["type"] != "object" || target["properties"] == nil || target["required"] != nil {
 				continue
 			}
-			if _, ok := property["default"]; !ok {
-				if !mayBeEmpty(property) {
-					continue
-				}
-				property["default"] = map[string]any{}
-			}
-			unrequire(s, name)
+			property["default"] = map[string]any{}
 		}
+		unrequire(s, name)
 	}
-	object(root)
 }
 
 // addDefaults puts each field of a value into the schema as its default.
@@ -88,42 +100,72 @@ func defaultObject(root, s, fields map[string]any) {
 	}
 }
 
-// fill puts the defaults of a schema into an object where it has no member, and into the objects in it. Anything but an object is
-// left as it is: the schema will say what is wrong with it.
+// fill puts the defaults of a schema into an object where it has no member, and into what lies below. What is not as the schema wants it
+// is left as it is: the schema will say so.
 func fill(root, s map[string]any, raw json.RawMessage) (json.RawMessage, error) {
-	target, _ := follow(root, s)
-	properties, _ := target["properties"].(map[string]any)
+	s, _ = follow(root, orElse(s))
 	raw = bytes.TrimSpace(raw)
-	if len(properties) == 0 || len(raw) == 0 || raw[0] != '{' {
-		return raw, nil
-	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(raw, &members); err != nil {
-		return nil, err
-	}
-	for _, name := range slices.Sorted(maps.Keys(properties)) {
-		property, ok := properties[name].(map[string]any)
-		if !ok {
-			continue
+	items, _ := s["items"].(map[string]any)
+	properties, _ := s["properties"].(map[string]any)
+	others, _ := s["additionalProperties"].(map[string]any)
+	switch {
+	case items != nil && bytes.HasPrefix(raw, []byte("[")):
+		var elems []json.RawMessage
+		if err := json.Unmarshal(raw, &elems); err != nil {
+			return nil, err
 		}
-		member, there := members[name]
-		if !there {
-			value, ok := property["default"]
-			if !ok {
-				continue
-			}
+		for i := range elems {
 			var err error
-			if member, err = event.Encode(value); err != nil {
+			if elems[i], err = fill(root, items, elems[i]); err != nil {
 				return nil, err
 			}
 		}
-		filled, err := fill(root, property, member)
-		if err != nil {
+		return json.Marshal(elems)
+	case (properties != nil || others != nil) && bytes.HasPrefix(raw, []byte("{")):
+		var members map[string]json.RawMessage
+		if err := json.Unmarshal(raw, &members); err != nil {
 			return nil, err
 		}
-		members[name] = filled
+		for name := range properties {
+			property, _ := properties[name].(map[string]any)
+			if value, ok := property["default"]; ok && members[name] == nil {
+				var err error
+				if members[name], err = event.Encode(value); err != nil {
+					return nil, err
+				}
+			}
+		}
+		for name, member := range members {
+			below, ok := properties[name].(map[string]any)
+			if !ok {
+				below = others
+			}
+			if below == nil {
+				continue
+			}
+			var err error
+			if members[name], err = fill(root, below, member); err != nil {
+				return nil, err
+			}
+		}
+		return json.Marshal(members)
 	}
-	return json.Marshal(members)
+	return raw, nil
+}
+
+// orElse is the first alternative of a schema whose second is null, as those of pointers, slices and maps are; else the schema itself.
+func orElse(s map[string]any) map[string]any {
+	for _, key := range []string{"anyOf", "oneOf"} { // The tag nullable gives oneOf.
+		of, _ := s[key].([]any)
+		if len(of) != 2 {
+			continue
+		}
+		first, _ := of[0].(map[string]any)
+		if second, _ := of[1].(map[string]any); first != nil && second["type"] == "null" {
+			return first
+		}
+	}
+	return s
 }
 
 // follow gives the schema that a reference stands for, and the name of its definition; a schema without one stands for itself.

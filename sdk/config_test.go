@@ -22,6 +22,7 @@ type settings struct {
 	Pool  pool            `json:"pool"`
 	Names []string        `json:"names,omitempty"`
 	By    map[string]pool `json:"by,omitempty"`
+	List  []pool          `json:"list,omitempty" jsonschema:"nullable"`
 }
 
 // startWith starts a plugin with a config and gives what its author got.
@@ -68,6 +69,9 @@ func TestAConfigIsDecodedWithItsDefaultsOrRefusedByPath(t *testing.T) {
 		{name: "what is given counts", config: `{"flag":false,"note":"n","count":5,"pool":{"size":9,"name":"x"},"names":["a"]}`,
 			want: settings{Note: "n", Count: 5, Pool: pool{9, "x"}, Names: []string{"a"}}},
 		{name: "defaults within an object", config: `{"flag":true,"pool":{"name":"x"}}`, want: settings{Flag: true, Count: 3, Pool: pool{4, "x"}}},
+		{name: "defaults within lists and maps", config: `{"flag":true,"list":[{},{"size":2}],"by":{"k":{}}}`,
+			want: settings{Flag: true, Count: 3, Pool: pool{Size: 4}, List: []pool{{4, ""}, {2, ""}}, By: map[string]pool{"k": {4, ""}}}},
+		{name: "null where it may be", config: `{"flag":true,"list":null}`, want: settings{Flag: true, Count: 3, Pool: pool{Size: 4}}},
 		{name: "a required value is missing", config: `{}`, problems: []string{"$.flag"}},
 		{name: "no config at all", config: ``, problems: []string{"$.flag"}},
 		{name: "null", config: `null`, problems: []string{"$.flag"}},
@@ -126,6 +130,22 @@ func TestDefaultsOfAValueAreFilledInFieldByField(t *testing.T) {
 	}
 	if _, _, err := startWith(t, from, `{"pool":{"size":0}}`); !slices.Equal(paths(t, err), []string{"$.pool.size"}) {
 		t.Error("a constraint does not hold beside a default")
+	}
+}
+
+// Two fields of one type have one definition in the schema, and defaults of their own.
+func TestFieldsOfOneTypeHaveTheirOwnDefaults(t *testing.T) {
+	type two struct {
+		A    pool   `json:"a"`
+		B    pool   `json:"b"`
+		More []pool `json:"more,omitempty"`
+	}
+	from := func(f func(*sdk.Registrar, two) error) sdk.Configuration {
+		return sdk.ConfiguredFrom(two{A: pool{1, "a"}, B: pool{2, "b"}}, f)
+	}
+	got, _, err := startWith(t, from, `{"b":{"name":"x"},"more":[{"size":9}]}`)
+	if want := (two{pool{1, "a"}, pool{2, "x"}, []pool{{9, ""}}}); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("got %+v, %v; want %+v", got, err, want)
 	}
 }
 

@@ -148,6 +148,9 @@ func TestPrintsReachTheHostsLogAndBreakNothing(t *testing.T) {
 		}
 	}
 	for _, line := range strings.Split(out.String(), "\n") {
+		if (strings.Contains(line, "by descriptor") || strings.Contains(line, "by a child")) && !strings.Contains(line, "stream=stderr") {
+			t.Errorf("descriptor 1 is still the handshake's: %s", line)
+		}
 		if strings.Contains(line, "by slog") && !strings.Contains(line, "level=WARN") {
 			t.Errorf("the level is lost: %s", line)
 		}

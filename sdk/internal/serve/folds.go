@@ -118,7 +118,8 @@ func (f *folds) only(b *unit.Batch) *group {
 	return one
 }
 
-// cut gives each group its part of a batch. Cells that are in none go to the group of the first cell that is driven, or opened again.
+// cut gives each group its part of a batch. Cells that are in none go to the group of the first cell that is driven, or opened again. One
+// that is dropped and opened again stays where it was.
 func (f *folds) cut(b *unit.Batch) map[*group]*unit.Batch {
 	parts := map[*group]*unit.Batch{}
 	of := func(g *group) *unit.Batch {
@@ -129,9 +130,7 @@ func (f *folds) cut(b *unit.Batch) map[*group]*unit.Batch {
 		}
 		return p
 	}
-	dropped := map[unit.CellID]bool{}
 	for _, id := range b.Drop {
-		dropped[id] = true
 		if g := f.groups[id]; g != nil {
 			p := of(g)
 			p.Drop = append(p.Drop, id)
@@ -139,7 +138,7 @@ func (f *folds) cut(b *unit.Batch) map[*group]*unit.Batch {
 	}
 	var home *group
 	at := func(id unit.CellID) *group {
-		if g := f.groups[id]; g != nil && !dropped[id] {
+		if g := f.groups[id]; g != nil {
 			return g
 		}
 		return home
@@ -217,8 +216,7 @@ func (f *folds) carryOut(g *group, p part) {
 		return nil
 	})
 	if err != nil {
-		g.bench.Abandon(&p.batch)
-		reply = unit.Reply{Err: err}
+		reply = unit.Reply{Err: err} // Nothing that comes later is folded either.
 	}
 	if reply, done := p.whole.add(reply); done {
 		f.answer(p.whole.job, reply)

@@ -70,32 +70,27 @@ func (s *Service) running() (Instance, error) {
 	return s.instance, nil
 }
 
-// begin takes one of the two streams that come once.
-func (s *Service) begin(taken *bool, name string) (Instance, func(), error) {
+// begin takes one of the two streams that come once in the life of a process.
+func (s *Service) begin(taken *bool, name string) (Instance, error) {
 	instance, err := s.running()
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if *taken {
-		return nil, nil, status.Errorf(codes.FailedPrecondition, "there is a %s stream already", name)
+		return nil, status.Errorf(codes.FailedPrecondition, "%s comes once in the life of a process", name)
 	}
 	*taken = true
-	return instance, func() {
-		s.mu.Lock()
-		*taken = false
-		s.mu.Unlock()
-	}, nil
+	return instance, nil
 }
 
 // Registrations implements the protocol.
 func (s *Service) Registrations(_ *pluginproto.RegistrationsRequest, stream pluginproto.Plugin_RegistrationsServer) error {
-	instance, end, err := s.begin(&s.offering, "Registrations")
+	instance, err := s.begin(&s.offering, "Registrations")
 	if err != nil {
 		return err
 	}
-	defer end()
 	for {
 		units, tools, changed := instance.Offer()
 		m := &pluginproto.RegistrationSet{}
@@ -122,11 +117,10 @@ const maxBatches = 128
 
 // Fold implements the protocol.
 func (s *Service) Fold(stream pluginproto.Plugin_FoldServer) error {
-	instance, end, err := s.begin(&s.folding, "Fold")
+	instance, err := s.begin(&s.folding, "Fold")
 	if err != nil {
 		return err
 	}
-	defer end()
 	ctx, cancel := context.WithCancel(stream.Context())
 	defer cancel()
 
