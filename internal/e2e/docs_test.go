@@ -24,10 +24,7 @@ func TestTheCommandsOfTheDocumentsWork(t *testing.T) {
 		commands := shellCommands(read(t, doc))
 		found += len(commands)
 		t.Run(filepath.Base(doc), func(t *testing.T) {
-			dir := t.TempDir()
-			if err := os.CopyFS(filepath.Join(dir, "examples", "sessions"), os.DirFS(filepath.Join(root, "examples", "sessions"))); err != nil {
-				t.Fatal(err)
-			}
+			dir := built(t)
 			for _, c := range commands {
 				t.Run(c, func(t *testing.T) { try(t, dir, strings.Fields(c)) })
 			}
@@ -36,6 +33,22 @@ func TestTheCommandsOfTheDocumentsWork(t *testing.T) {
 	if found < 10 {
 		t.Errorf("only %d commands found: has the form of the documents changed?", found)
 	}
+}
+
+// built is a directory that looks like a checkout after make, as far as the binary can see: the examples, and the plugins in bin/plugins.
+func built(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	if err := os.CopyFS(filepath.Join(dir, "examples"), os.DirFS(filepath.Join(root, "examples"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(os.Getenv("FOLDHOST_PLUGIN_DIR"), filepath.Join(dir, "bin", "plugins")); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // try runs one command of a document: the binary in a directory that has the samples, the rest at the root.
