@@ -142,7 +142,7 @@ func TestPrintsReachTheHostsLogAndBreakNothing(t *testing.T) {
 		t.Fatalf("it does not answer: %v", err)
 	}
 	p.Stop(t.Context())
-	for _, want := range []string{"xxxx", "to standard error", "by log", "by slog", "text on standard error", "by descriptor", "by a child", "configured", "printed after Serve", "the last work is done"} {
+	for _, want := range []string{"xxxx", "to standard error", "by log", "by slog", "text on standard error", "by descriptor", "by a child with the cookie []", "configured", "printed after Serve", "the last work is done"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is not in the host's log", want)
 		}

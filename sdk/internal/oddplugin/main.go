@@ -126,7 +126,7 @@ func printEverywhere() {
 	slog.Warn("by slog", "its level", "is kept")
 	os.Stderr.WriteString("text on standard error\n")
 	os.NewFile(1, "stdout").WriteString("by descriptor\n")
-	child := exec.Command("sh", "-c", "echo by a child")
+	child := exec.Command("sh", "-c", "echo by a child with the cookie [$FOLDHOST_PLUGIN]")
 	child.Stdout = os.Stdout
 	child.Run()
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"path/filepath"
+	"runtime"
 	"testing"
 
 	"github.com/hashicorp/go-hclog"
@@ -133,4 +134,27 @@ func (counter) Encode(s unit.State) (json.RawMessage, error) { return fmt.Append
 func (counter) Decode(raw json.RawMessage) (unit.State, error) {
 	n, _ := event.Integer(raw)
 	return int(n), nil
+}
+
+// BenchmarkCellMemory says what a cell costs in the plugin beside its state: one session each, its batch carried out.
+func BenchmarkCellMemory(b *testing.B) {
+	counting := compile(b, unit.Definition{Key: "n", StateSchema: json.RawMessage("true"), ViewSchema: json.RawMessage("true"), Inline: counter{}})
+	const cells = 20000
+	for b.Loop() {
+		before := heap()
+		f := newFolds(b.Context(), func(string) *unit.Compiled { return counting[0] }, func(job, unit.Reply) {})
+		for id := unit.CellID(1); id <= cells; id++ {
+			f.submit(job{}, unit.Batch{Open: []unit.Open{{Cell: id, Key: "n", Seq: -1}}, Cells: []unit.CellID{id}, Events: []event.Event{add(0, "a", "1")}}, nil)
+		}
+		f.wait()
+		b.ReportMetric(float64(heap()-before)/cells, "B/cell")
+		runtime.KeepAlive(f)
+	}
+}
+
+func heap() uint64 {
+	runtime.GC()
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.HeapAlloc
 }

@@ -82,9 +82,14 @@ func (p *Process) Serve(s *Service) error {
 func (p *Process) before() func(method string) {
 	// go-plugin points os.Stdout and os.Stderr at pipes of its own right before it accepts calls, and whoever prints then waits for
 	// the host to read them. With the first call that is done with.
-	keepOutput := sync.OnceFunc(func() { os.Stdout, os.Stderr = p.stderr, p.stderr })
+	settle := sync.OnceFunc(func() {
+		os.Stdout, os.Stderr = p.stderr, p.stderr
+		// What the plugin starts is no plugin.
+		os.Unsetenv(pluginproto.CookieKey)
+		os.Unsetenv(pluginproto.LifelineEnv)
+	})
 	return func(method string) {
-		keepOutput()
+		settle()
 		if method == pluginproto.ShutdownMethod {
 			p.socket.asked.Store(true)
 		}
