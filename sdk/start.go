@@ -74,7 +74,7 @@ func (p *Plugin) register(r *Registrar, config json.RawMessage) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
 			r.logger.Error("Configure panicked", "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
-			err = fmt.Errorf("Configure panicked: %v", v)
+			err = fmt.Errorf("the plugin panicked in Configure: %.*s", maxPanicText, fmt.Sprint(v))
 		}
 	}()
 	return p.Configure.start(r, config)
