@@ -44,7 +44,7 @@ func TestAPoisonedEventFaultsOneCell(t *testing.T) {
 					t.Fatal(err)
 				}
 				u := block.Unavailable["count"]
-				return u.Code == registry.Faulted && u.Seq == 1
+				return u.Code == registry.Faulted && u.FailedAt == 1
 			})
 			block := current(t, h, bad, "sum", "last")
 			same(t, "the other units of the session", fmt.Sprintf("%s %s", block.Values["sum"], block.Values["last"]), "84 42")
