@@ -2,6 +2,7 @@ package unit
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 
 	"github.com/foldhost/foldhost/event"
@@ -10,23 +11,44 @@ import (
 // decode turns lossless JSON without white space into the values that the validator reads: maps, slices, strings, json.Number,
 // bool and nil. The text has been checked already, so this is one plain pass instead of the two of encoding/json.
 //
-// places is how many values there are at each depth.
-func decode(text json.RawMessage) (value any, places []int) {
+// It measures the value at the same time.
+func decode(text json.RawMessage) (value any, m measure) {
 	d := decoder{text: text}
 	value = d.value(0)
-	return value, d.places
+	return value, d.measure
+}
+
+// measure is what the effort of checking a value depends on.
+type measure struct {
+	// places is how many values there are at each depth, and text how many bytes their strings have. The keys of an object count as
+	// text at its own depth and at that of its members: schemas of both may look at them.
+	places, text []int
+	// number is the length of the longest number.
+	number int
+}
+
+// maxNumber is the longest number that is checked against a schema, in characters: the validator computes exactly, and parses it again
+// for each comparison. A double has 17 digits and an exponent.
+const maxNumber = 1000
+
+// tooLong says that a number is too long to be checked; empty when none is.
+func (m measure) tooLong() string {
+	if m.number <= maxNumber {
+		return ""
+	}
+	return fmt.Sprintf("it holds a number of %d characters; numbers of up to %d can be checked", m.number, maxNumber)
 }
 
 type decoder struct {
 	text []byte
 	at   int
-	// places counts values by depth.
-	places []int
+	measure
 }
 
 func (d *decoder) value(depth int) any {
 	if depth == len(d.places) {
 		d.places = append(d.places, 0)
+		d.measure.text = append(d.measure.text, 0)
 	}
 	d.places[depth]++
 	switch d.text[d.at] {
@@ -39,6 +61,8 @@ func (d *decoder) value(depth int) any {
 			key := d.string()
 			d.at++ // the colon
 			members[key] = d.value(depth + 1)
+			d.measure.text[depth] += len(key)
+			d.measure.text[depth+1] += len(key)
 		}
 		d.at++
 		return members
@@ -53,7 +77,9 @@ func (d *decoder) value(depth int) any {
 		d.at++
 		return elems
 	case '"':
-		return d.string()
+		s := d.string()
+		d.measure.text[depth] += len(s)
+		return s
 	case 't':
 		d.at += len("true")
 		return true
@@ -104,6 +130,7 @@ func (d *decoder) number() json.Number {
 
 func (d *decoder) numberOf(start int, exponent bool) json.Number {
 	n := string(d.text[start:d.at])
+	d.measure.number = max(d.measure.number, len(n))
 	if exponent {
 		if f, err := strconv.ParseFloat(n, 64); err == nil && f == 0 {
 			return "0"

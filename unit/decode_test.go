@@ -35,9 +35,9 @@ func FuzzDecode(f *testing.F) {
 		if err != nil {
 			return
 		}
-		got, places := decode(text)
+		got, m := decode(text)
 		count := 0
-		for _, n := range places {
+		for _, n := range m.places {
 			count += n
 		}
 		if want := countValues(got); count != want {
@@ -67,10 +67,11 @@ func countValues(v any) int {
 	return n
 }
 
-func TestPlacesAreCountedByDepth(t *testing.T) {
-	_, places := decode(json.RawMessage(`{"a":[1,2,[3]],"b":{}}`))
-	if want := []int{1, 2, 3, 1}; !reflect.DeepEqual(places, want) {
-		t.Errorf("got %v, want %v", places, want)
+func TestAValueIsMeasuredByDepth(t *testing.T) {
+	_, m := decode(json.RawMessage(`{"a":[1,2,[3]],"bcd":{"e":"four"},"f":"g\"ü","n":-1.25e2}`))
+	want := measure{places: []int{1, 4, 4, 1}, text: []int{6, 6 + 4 + 1, 1 + 4, 0}, number: 7}
+	if !reflect.DeepEqual(m, want) {
+		t.Errorf("got %+v, want %+v", m, want)
 	}
 }
 

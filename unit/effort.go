@@ -14,7 +14,7 @@ import (
 
 // The validator has no limit of its own, and thirty lines of nested allOf keep it busy for an hour: each place of a value is looked
 // at once for every way in which the schema leads there. So the ways are counted when the schema is compiled, by depth, and a
-// value that could take too many steps is refused before the validator sees it.
+// value that could take too many steps is refused before the validator sees it. What one look costs is in effort_cost.go.
 const (
 	// A value may take stepsPerByte steps for each of its bytes, and stepsFree in any case. A step is about 1 µs, so the worst value
 	// of 1 MiB takes seconds; a plain list of numbers, two bytes each, may still be tried against eight alternatives. The free
@@ -28,17 +28,31 @@ const (
 	manyWays = 1 << 40
 )
 
-// effort is how many ways lead to one place of a value at most, by depth of the place; the last entry holds for all below.
-type effort []uint64
+// effort is what a value costs, by the depth of its places.
+type effort struct {
+	// looks is what one place costs at most for itself, in steps; text is what each byte of a string there costs, in textUnits; below is
+	// what each place under it costs, in steps, where elements are compared with each other; and members is what each place right
+	// under it costs, in parts of memberShare, because each look goes over them.
+	looks, text, below, members byDepth
+}
 
-// at is the number of ways to a place at a depth.
-func (e effort) at(depth int) uint64 { return e[min(depth, len(e)-1)] }
+// byDepth is a number for each depth; the last one holds for all below.
+type byDepth []uint64
 
-// steps bounds the steps that a value takes: places is how many places it has at each depth.
-func (e effort) steps(places []int) uint64 {
+func (b byDepth) at(depth int) uint64 { return b[min(depth, len(b)-1)] }
+
+// steps bounds the steps that a value takes.
+func (e effort) steps(m measure) uint64 {
 	var sum uint64
-	for depth, n := range places {
-		sum = plus(sum, times(uint64(n), e.at(depth)))
+	under := 0 // places below the present depth
+	for depth := len(m.places) - 1; depth >= 0; depth-- {
+		sum = plus(sum, times(uint64(m.places[depth]), e.looks.at(depth)))
+		sum = plus(sum, times(uint64(m.text[depth]), e.text.at(depth))/textUnits)
+		sum = plus(sum, times(uint64(under), e.below.at(depth)))
+		if depth > 0 {
+			sum = plus(sum, times(uint64(m.places[depth]), e.members.at(depth-1))/memberShare)
+		}
+		under += m.places[depth]
 	}
 	return sum
 }
@@ -57,19 +71,25 @@ func times(a, b uint64) uint64 {
 
 // effortOf counts the ways through a compiled schema. It refuses one that comes back to itself at the same place of the value.
 func effortOf(root *jsonschema.Schema) (effort, error) {
-	c := counter{closures: map[*jsonschema.Schema]closure{}, index: map[*jsonschema.Schema]int{}}
+	none := effort{}
+	c := counter{closures: map[*jsonschema.Schema]closure{}, index: map[*jsonschema.Schema]int{}, costs: map[*jsonschema.Schema]cost{}}
 	if _, err := c.place(root); err != nil {
-		return nil, err
+		return none, err
 	}
 	for i := 0; i < len(c.places); i++ { // places are found while others are looked at
 		if err := c.children(i); err != nil {
-			return nil, err
+			return none, err
 		}
 	}
-	if here := c.places[0].ways; here > stepsFree {
-		return nil, fmt.Errorf("the schema can be gone through in %d ways at one place of a value; %d are allowed", here, stepsFree)
+	if here := c.places[0].cost.looks; here > stepsFree {
+		return none, fmt.Errorf("the schema takes %d steps at one place of a value; %d are allowed", here, stepsFree)
 	}
-	return c.byDepth(), nil
+	return effort{
+		looks:   c.byDepth(func(p *place) uint64 { return p.cost.looks }),
+		text:    c.byDepth(func(p *place) uint64 { return p.cost.text }),
+		below:   c.byDepth(func(p *place) uint64 { return p.cost.below }),
+		members: c.byDepth(func(p *place) uint64 { return p.cost.members }),
+	}, nil
 }
 
 var (
@@ -84,7 +104,7 @@ type closure map[*jsonschema.Schema]uint64
 // place is a schema where a value is entered.
 type place struct {
 	closure closure
-	ways    uint64 // the size of the closure
+	cost    cost // of the closure
 	// groups has the places below for each child that a value may have there: a named member, any other, an element. A child
 	// belongs to one group, so groups are alternatives and what is in a group adds up.
 	groups [][]lead
@@ -99,6 +119,7 @@ type lead struct {
 type counter struct {
 	closures map[*jsonschema.Schema]closure // nil while one is being made
 	index    map[*jsonschema.Schema]int
+	costs    map[*jsonschema.Schema]cost
 	places   []place
 	work     int
 }
@@ -162,12 +183,12 @@ func (c *counter) place(s *jsonschema.Schema) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	p := place{closure: cl}
-	for _, n := range cl {
-		p.ways = plus(p.ways, n)
+	all, err := c.costOfAll(cl)
+	if err != nil {
+		return 0, err
 	}
 	c.index[s] = len(c.places)
-	c.places = append(c.places, p)
+	c.places = append(c.places, place{closure: cl, cost: all})
 	return c.index[s], nil
 }
 
@@ -275,33 +296,34 @@ func element(s *jsonschema.Schema, at int) []*jsonschema.Schema {
 	return to
 }
 
-// byDepth counts the ways from the first place downwards, until nothing changes any more.
-func (c *counter) byDepth() effort {
-	ways := make([]uint64, len(c.places)) // to the places at the present depth, by where one starts
+// byDepth adds a cost up over all ways from the first place downwards, until nothing changes any more.
+func (c *counter) byDepth(cost func(*place) uint64) byDepth {
+	// What the places at the present depth cost in all ways to them, by where one starts.
+	costs := make([]uint64, len(c.places))
 	for i := range c.places {
-		ways[i] = c.places[i].ways
+		costs[i] = cost(&c.places[i])
 	}
-	e := effort{ways[0]}
-	for len(e) <= event.MaxDepth+1 {
+	b := byDepth{costs[0]}
+	for len(b) <= event.MaxDepth+1 {
 		deeper := make([]uint64, len(c.places))
 		spent := len(c.places)
 		for i, p := range c.places {
 			for _, g := range p.groups {
 				var sum uint64
 				for _, l := range g {
-					sum = plus(sum, times(l.n, ways[l.to]))
+					sum = plus(sum, times(l.n, costs[l.to]))
 				}
 				spent += len(g)
 				deeper[i] = max(deeper[i], sum)
 			}
 		}
-		if slices.Equal(deeper, ways) {
-			return e
+		if slices.Equal(deeper, costs) {
+			return b
 		}
 		if c.spend(spent) != nil {
-			return append(e, manyWays) // so deep that nobody has counted
+			return append(b, manyWays) // so deep that nobody has counted
 		}
-		e, ways = append(e, deeper[0]), deeper
+		b, costs = append(b, deeper[0]), deeper
 	}
-	return e
+	return b
 }

@@ -37,8 +37,9 @@ type Mismatch struct {
 
 func (m Mismatch) String() string { return m.Path + ": " + m.Reason }
 
-// maxMismatches bounds what is listed of one value: after twenty a reader starts again.
-const maxMismatches = 20
+// maxMismatches bounds what is listed of one value: after twenty a reader starts again. They are the first by path of maxWorded, which
+// bounds what is put in words: one may be a list of thousands.
+const maxMismatches, maxWorded = 20, 200
 
 // Check lists where a value breaks the schema, in the order of the paths; nothing when it does not. A value that is not lossless JSON
 // is one mismatch.
@@ -66,8 +67,8 @@ func (s *schema) mismatches(text json.RawMessage) (all []Mismatch) {
 			all = []Mismatch{{path, reason}}
 		}
 	}()
-	value, places := decode(text)
-	if s.effort.steps(places) > allowed(len(text)) || s.compiled.Bool != nil {
+	value, measured := decode(text)
+	if measured.tooLong() != "" || s.effort.steps(measured) > allowed(len(text)) || s.compiled.Bool != nil {
 		return nil
 	}
 	var m *jsonschema.ValidationError
@@ -77,6 +78,9 @@ func (s *schema) mismatches(text json.RawMessage) (all []Mismatch) {
 	printer := message.NewPrinter(language.English)
 	var walk func(m *jsonschema.ValidationError)
 	walk = func(m *jsonschema.ValidationError) {
+		if len(all) >= maxWorded {
+			return
+		}
 		switch k := m.ErrorKind.(type) {
 		case *kind.AnyOf, *kind.OneOf:
 			// Of alternatives, the one that fitted best.
@@ -84,12 +88,12 @@ func (s *schema) mismatches(text json.RawMessage) (all []Mismatch) {
 			all = append(all, Mismatch{p, r})
 			return
 		case *kind.Required:
-			for _, name := range k.Missing {
+			for _, name := range k.Missing[:min(len(k.Missing), maxWorded)] {
 				all = append(all, Mismatch{pathOf(append(slices.Clip(m.InstanceLocation), name), value), "missing required value"})
 			}
 			return
 		case *kind.AdditionalProperties:
-			for _, name := range k.Properties {
+			for _, name := range k.Properties[:min(len(k.Properties), maxWorded)] {
 				all = append(all, Mismatch{pathOf(append(slices.Clip(m.InstanceLocation), name), value), "no such key is known here"})
 			}
 			return
@@ -111,7 +115,7 @@ func (s *schema) mismatches(text json.RawMessage) (all []Mismatch) {
 	})
 	all = slices.Compact(all)
 	if more := len(all) - maxMismatches; more > 0 {
-		all = append(all[:maxMismatches], Mismatch{"$", fmt.Sprintf("and %d more", more)})
+		all = append(all[:maxMismatches], Mismatch{"$", fmt.Sprintf("and at least %d more", more)})
 	}
 	return all
 }

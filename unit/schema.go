@@ -1,7 +1,6 @@
 package unit
 
 import (
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -44,7 +43,10 @@ func compileSchema(raw json.RawMessage) (s *schema, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("the schema is not lossless JSON: %w", err)
 	}
-	doc, _ := decode(text)
+	doc, measured := decode(text)
+	if reason := measured.tooLong(); reason != "" {
+		return nil, errors.New("the schema cannot be used: " + reason)
+	}
 	switch doc.(type) {
 	case map[string]any, bool:
 	default:
@@ -130,9 +132,12 @@ func (s *schema) mismatch(text json.RawMessage) (path, reason string) {
 	if s.compiled.Bool != nil && *s.compiled.Bool {
 		return "", ""
 	}
-	value, places := decode(text)
-	if steps, most := s.effort.steps(places), allowed(len(text)); steps > most {
-		return "$", fmt.Sprintf("the schema leads to its parts in so many ways that it could take %d steps to check; %d are allowed for its %d bytes", steps, most, len(text))
+	value, measured := decode(text)
+	if reason := measured.tooLong(); reason != "" {
+		return "$", reason
+	}
+	if steps, most := s.effort.steps(measured), allowed(len(text)); steps > most {
+		return "$", fmt.Sprintf("its schema is so intricate that checking it could take %d steps; %d are allowed for its %d bytes", steps, most, len(text))
 	}
 	defer func() {
 		if v := recover(); v != nil {
@@ -154,8 +159,8 @@ func (s *schema) mismatch(text json.RawMessage) (path, reason string) {
 // among equals one where at least the type was right, and then the first by path and wording, because the library's order is
 // that of a map.
 func worst(m *jsonschema.ValidationError, value any) (path, reason string) {
-	printer := message.NewPrinter(language.English)
 	best := -1
+	var kinds []jsonschema.ErrorKind // at path: they are put in words at the end, because a word may be a list of thousands
 	var walk func(m *jsonschema.ValidationError)
 	walk = func(m *jsonschema.ValidationError) {
 		for _, cause := range m.Causes {
@@ -168,12 +173,21 @@ func worst(m *jsonschema.ValidationError, value any) (path, reason string) {
 		if len(m.Causes) > 0 || fit < best {
 			return
 		}
-		p, r := pathOf(m.InstanceLocation, value), reasonOf(m.ErrorKind, printer)
-		if fit > best || cmp.Or(strings.Compare(p, path), strings.Compare(r, reason)) < 0 {
-			best, path, reason = fit, p, r
+		p := pathOf(m.InstanceLocation, value)
+		switch {
+		case fit > best || p < path:
+			best, path, kinds = fit, p, append(kinds[:0], m.ErrorKind)
+		case p == path:
+			kinds = append(kinds, m.ErrorKind)
 		}
 	}
 	walk(m)
+	printer := message.NewPrinter(language.English)
+	for i, k := range kinds {
+		if r := reasonOf(k, printer); i == 0 || r < reason {
+			reason = r
+		}
+	}
 	return path, shorten(reason, maxReason)
 }
 
