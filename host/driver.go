@@ -14,6 +14,8 @@ import (
 type driver struct {
 	store    eventlog.Store
 	registry *registry.Registry
+	// page bounds what is read at once.
+	page int
 
 	mu sync.Mutex
 	// A deleted session and its successor of the same id are two lives.
@@ -23,7 +25,7 @@ type driver struct {
 // Attach implements session.Driver.
 func (d *driver) Attach(s *session.Session, head int64) session.Drive {
 	life := lifeOf(s)
-	rs := d.registry.Attach(storedLog{d.store, life}, setOf(s.Header()), head, registry.Rows{})
+	rs := d.registry.Attach(storedLog{d.store, life, d.page}, setOf(s.Header()), head, registry.Rows{})
 	d.mu.Lock()
 	d.live[life] = rs
 	d.mu.Unlock()
@@ -71,7 +73,11 @@ func (d *drive) Detach(deleted bool) {
 type storedLog struct {
 	store eventlog.Store
 	life  eventlog.Life
+	page  int
 }
+
+// pageEvents is the registry's own batch: what a page holds beyond it is read once more for the next batch.
+const pageEvents = 256
 
 func (l storedLog) ID() string          { return l.life.ID }
 func (l storedLog) Incarnation() string { return l.life.Incarnation }
@@ -81,6 +87,6 @@ func (l storedLog) ReadPage(ctx context.Context, from, to int64, types []string)
 	if to <= from {
 		return nil, to, nil // To = 0 would mean the end of the log.
 	}
-	page, err := l.store.Read(ctx, eventlog.Query{Life: l.life, From: from, To: to, Types: types})
+	page, err := l.store.Read(ctx, eventlog.Query{Life: l.life, From: from, To: to, Types: types, Limit: l.page})
 	return page.Events, page.Next, err
 }

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -86,7 +87,7 @@ func New(o Options) *Host {
 	o.Registry.Logger = o.Logger
 	o.Registry.Epoch = fmt.Sprintf("%s.%d", id.StoreID, id.Boot)
 	h.registry = registry.New(o.Registry)
-	h.driver = &driver{store: h.store, registry: h.registry, live: map[eventlog.Life]*registry.Session{}}
+	h.driver = &driver{store: h.store, registry: h.registry, page: cmp.Or(o.Registry.BatchEvents, pageEvents), live: map[eventlog.Life]*registry.Session{}}
 	o.Session.Logger = o.Logger
 	o.Session.Driver = h.driver
 	h.sessions = session.NewSet(h.store, o.Session)

@@ -17,10 +17,10 @@ import (
 )
 
 // tools says which tool of which plugin serves under a name. Immutable.
-type tools struct{ byName map[string]*offered }
+type tools struct{ byName map[string]*servedTool }
 
-// offered is a tool with its plugin, and what decides whether its values were overtaken.
-type offered struct {
+// servedTool is a tool with its plugin, and what decides whether its values were overtaken.
+type servedTool struct {
 	*life.Tool
 	plugin *supervise.Plugin
 	// folds are the event types that units of the plugin fold; nil is every type.
@@ -29,7 +29,7 @@ type offered struct {
 
 // newTools gives each name to the first plugin by name that offers it.
 func newTools(list []*supervise.Plugin, all []supervise.Status) *tools {
-	t := &tools{byName: map[string]*offered{}}
+	t := &tools{byName: map[string]*servedTool{}}
 	for i, s := range all { // by name
 		folds := []string{}
 		for _, u := range s.Units {
@@ -42,14 +42,14 @@ func newTools(list []*supervise.Plugin, all []supervise.Status) *tools {
 		for j := range s.Tools {
 			tool := &s.Tools[j]
 			if t.byName[tool.Name] == nil {
-				t.byName[tool.Name] = &offered{tool, list[i], folds}
+				t.byName[tool.Name] = &servedTool{tool, list[i], folds}
 			}
 		}
 	}
 	return t
 }
 
-func (t *tools) find(name string) *offered { return t.byName[name] }
+func (t *tools) find(name string) *servedTool { return t.byName[name] }
 
 // ToolResult is what a call of a tool gave.
 type ToolResult struct {
@@ -97,7 +97,7 @@ const maxAsks = 3
 // What a caller can put right is no error but a result with IsError: wrong arguments, a tool that refuses, values that are overtaken again and
 // again. Errors: *UnknownToolError, *PluginUnavailableError, *ToolBrokenError, those of Snapshot and of session.AppendBatch, ctx's.
 func (h *Host) CallTool(ctx context.Context, s *session.Session, name string, arguments json.RawMessage) (ToolResult, error) {
-	var tool *offered
+	var tool *servedTool
 	if h.plugins != nil {
 		tool = h.plugins.tools.Load().find(name)
 	}
@@ -128,7 +128,7 @@ func (h *Host) CallTool(ctx context.Context, s *session.Session, name string, ar
 type toolCall struct {
 	host      *Host
 	session   *session.Session
-	tool      *offered
+	tool      *servedTool
 	arguments json.RawMessage
 }
 
