@@ -42,6 +42,13 @@ type Host struct {
 	closed  error
 }
 
+// How a log is cut for plugin processes. A batch costs some 0.2 ms of wake-ups on two busy cores, whatever is in it; 4 batches of 512 events hide that,
+// twice as fast as 2 of 256, and more gain nothing. A batch of 512 is still folded within a millisecond or two, and tried one by one soon enough.
+const (
+	batchEvents = 512
+	batchWindow = 4
+)
+
 // Open composes a host and begins to start its plugins, all at once; WaitPlugins waits for them. A plugin that does not start is no error: it is
 // listed with the reason, and the others serve. Errors: *discover.Error, *launch.SocketDirError. Close it.
 func Open(o Options) (*Host, error) {
@@ -58,6 +65,12 @@ func Open(o Options) (*Host, error) {
 	if o.Registry.BatchDeadline <= 0 {
 		// An instance keeps the deadline of its plugin itself, from when a batch is sent; this one also covers the wait before.
 		o.Registry.BatchDeadline = 2 * batchDeadline(specs)
+	}
+	if o.Registry.BatchEvents <= 0 {
+		o.Registry.BatchEvents = batchEvents
+	}
+	if o.Registry.Window <= 0 {
+		o.Registry.Window = batchWindow
 	}
 	told := o.Registry.Poisoned
 	o.Registry.Poisoned = func(by registry.Registrant, session, key string, seq int64) {
