@@ -65,6 +65,9 @@ func (c *converter) run(ctx context.Context, in, out string) error {
 	if c.pack && c.noPack {
 		return &usageError{errors.New("--pack and --no-pack exclude each other")}
 	}
+	if in == "" || out == "" {
+		return &usageError{errors.New("IN and OUT must not be empty; \"-\" is standard input or output")}
+	}
 	compression, err := compressionOf(c.compress, out)
 	if err != nil {
 		return &usageError{err}
@@ -92,6 +95,9 @@ func (c *converter) run(ctx context.Context, in, out string) error {
 	}
 	if err != nil {
 		return named(in, c.strict, err)
+	}
+	if out == "-" {
+		out = "standard output"
 	}
 	_, err = fmt.Fprintf(report, "%s %d events to %s in %d lines\n", c.verb, done.Events, out, done.Lines)
 	return err

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"runtime"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -130,14 +131,21 @@ func (r *replayer) pluginTrouble(ctx context.Context, notes io.Writer, err error
 	for _, p := range all {
 		if p.State != host.PluginReady && p.State != host.PluginDisabled {
 			troubled++
-			fmt.Fprintf(notes, "foldhost: plugin %s is %s: %s\n", p.Name, p.State, p.Reason)
+			fmt.Fprintf(notes, "foldhost: plugin %s\n", render.Trouble(&p))
 		}
 		for _, refused := range p.Refused {
 			troubled++
 			fmt.Fprintf(notes, "foldhost: plugin %s: refused %v\n", p.Name, refused)
 		}
 	}
-	if len(all) == 0 && err == nil {
+	// A file that would be a plugin and is not safe to run is as much of a failure as one that does not start, unless it stands above by its name.
+	for _, p := range r.replayer.Host().PassedFiles() {
+		if p.Refused && !slices.ContainsFunc(all, func(known host.Plugin) bool { return known.Name == p.Name }) {
+			troubled++
+			fmt.Fprintf(notes, "foldhost: not started: %s\n", render.Passed(p))
+		}
+	}
+	if len(all) == 0 && troubled == 0 && err == nil {
 		fmt.Fprintln(notes, "foldhost: there are no plugins, so there are no values; name their directory with --plugins")
 	}
 	if err == nil && troubled > 0 {

@@ -156,7 +156,7 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 	for i := range plugins {
 		p := &plugins[i]
 		if p.Reason != "" {
-			fmt.Fprintf(w, "\n%s is %s: %s\n", p.Name, p.State, p.Reason)
+			fmt.Fprintf(w, "\n%s\n", Trouble(p))
 		}
 		notes(w, p)
 	}
@@ -164,13 +164,25 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 		fmt.Fprintln(w, "\nFiles that are no plugins:")
 	}
 	for _, p := range passed {
-		fmt.Fprintf(w, "  %s %s", p.Path, p.Reason)
-		if p.Remedy != "" && p.Refused {
-			fmt.Fprintf(w, ": %s", p.Remedy)
-		}
-		fmt.Fprintln(w)
+		fmt.Fprintf(w, "  %s\n", Passed(p))
 	}
 	return nil
+}
+
+// Trouble says in one line what is wrong with a plugin that is not up.
+func Trouble(p *host.Plugin) string {
+	// Errors of a start name the plugin for those who have nothing else to know it by.
+	reason := strings.TrimPrefix(p.Reason, fmt.Sprintf("plugin %q ", p.Name))
+	return fmt.Sprintf("%s (%s): %s", p.Name, p.State, reason)
+}
+
+// Passed says in one line why a file is no plugin.
+func Passed(p discover.Passed) string {
+	text := p.Path + ": " + p.Reason
+	if p.Remedy != "" && p.Refused {
+		text += "; " + p.Remedy
+	}
+	return text
 }
 
 func notes(w io.Writer, p *host.Plugin) {

@@ -193,8 +193,11 @@ func (r *Replay) End(res *host.Result) error {
 			fmt.Sprintf("%s at seq %d: %s", u.Code, u.Seq, line(u.Message)))
 	}
 	fact := func(name, text string) { r.print(indent+"  "+r.style.label(dim, name, width-2), dim, text) }
-	fact("surface", fmt.Sprintf("%s, %s: %s", count(int64(len(res.Surface.Nodes)), "node"),
-		count(res.Surface.ReplaceGeneration, "replacement"), seqs(res.Surface.Nodes)))
+	surface := count(int64(len(res.Surface.Nodes)), "node") + ", " + count(res.Surface.ReplaceGeneration, "replacement")
+	if len(res.Surface.Nodes) > 0 {
+		surface += ": " + seqs(res.Surface.Nodes)
+	}
+	fact("surface", surface)
 	fact("messages", roles(res.Messages))
 	if len(res.Closers) > 0 {
 		fact("open turn", "the log ends inside a turn; recovering it would append "+strings.Join(res.Closers, ", "))
