@@ -13,6 +13,7 @@ func root() *cobra.Command {
 		Long: "foldhost folds the events of a session log into values, through plugins that each run in a process of their own.\n" +
 			"It replays recorded logs, converts between their forms, and looks at plugins. Running a server comes with a later release.",
 		Args:          wrongUsage(cobra.NoArgs),
+		Version:       readBuildInfo().String(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -20,6 +21,8 @@ func root() *cobra.Command {
 			return &usageError{fmt.Errorf("say what to do, for example: foldhost replay LOG")}
 		},
 	}
+	cmd.SetVersionTemplate("{{.Version}}\n")
+	cmd.Flags().Bool("version", false, "say which foldhost this is") // Without the shorthand that cobra would give it: -v is --verbose elsewhere.
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})

@@ -39,6 +39,19 @@ func readBuildInfo() buildInfo {
 	return b
 }
 
+// String is one line: version, revision, toolchain, platform.
+func (b buildInfo) String() string {
+	text := "foldhost " + b.Version
+	if b.Revision != "" {
+		text += " (" + b.Revision[:min(12, len(b.Revision))]
+		if b.Modified {
+			text += ", modified"
+		}
+		text += ")"
+	}
+	return text + " " + b.Go + " " + b.Platform
+}
+
 func versionCommand() *cobra.Command {
 	asJSON := false
 	cmd := &cobra.Command{
@@ -50,15 +63,7 @@ func versionCommand() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(b)
 			}
-			text := "foldhost " + b.Version
-			if b.Revision != "" {
-				text += " (" + b.Revision[:min(12, len(b.Revision))]
-				if b.Modified {
-					text += ", modified"
-				}
-				text += ")"
-			}
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s %s %s\n", text, b.Go, b.Platform)
+			_, err := fmt.Fprintln(cmd.OutOrStdout(), b)
 			return err
 		},
 	}
