@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/foldhost/foldhost/event"
@@ -188,10 +189,15 @@ func Validate(ctx context.Context, path string, o InspectOptions, events []event
 		r.add("offers", "failed", "%s", refused)
 	}
 	if len(in.Refused) == 0 {
-		r.add("offers", "ok", "%d units and %d tools, every schema compiles", len(in.Units), len(in.Tools))
+		r.add("offers", "ok", "%s", offerings(in))
 	}
+	explained := map[string]bool{}
 	for _, v := range broken {
-		r.add("laws", "failed", "%v", v)
+		detail := v.Error()
+		if why := conform.Explain(v.Law); why != "" && !explained[v.Law] {
+			detail, explained[v.Law] = detail+" ("+v.Law+": "+why+")", true
+		}
+		r.add("laws", "failed", "%s", detail)
 	}
 	switch {
 	case silent != nil:
@@ -199,9 +205,30 @@ func Validate(ctx context.Context, path string, o InspectOptions, events []event
 	case laws == 0:
 		r.add("laws", "skipped", "it has no units")
 	case len(broken) == 0:
-		r.add("laws", "ok", "%d units keep every law over %d events", laws, len(events))
+		r.add("laws", "ok", "checked over %d events", len(events))
 	}
 	return r, nil
+}
+
+// offerings names what a plugin offers.
+func offerings(in *Inspection) string {
+	var units, tools []string
+	for _, u := range in.Units {
+		units = append(units, u.Key)
+	}
+	for _, t := range in.Tools {
+		tools = append(tools, t.Name)
+	}
+	text := "nothing for now"
+	switch {
+	case len(units) > 0 && len(tools) > 0:
+		text = "units " + strings.Join(units, ", ") + "; tools " + strings.Join(tools, ", ")
+	case len(units) > 0:
+		text = "units " + strings.Join(units, ", ")
+	case len(tools) > 0:
+		text = "tools " + strings.Join(tools, ", ")
+	}
+	return text
 }
 
 // started notes how far a start came.
@@ -224,12 +251,29 @@ func (r *Report) started(err error) {
 			r.add(p.name, "failed", "%v", err)
 		case p.name == "file":
 			r.add(p.name, "ok", "%s, sha256 %s", r.Format, r.Digest)
+		case p.name == "start" && r.Protocol == 0: // A later step failed, and its error does not say what was negotiated.
+			r.add(p.name, "ok", "it runs and speaks the protocol")
 		case p.name == "start":
 			r.add(p.name, "ok", "protocol version %d", r.Protocol)
 		case p.name == "describe":
-			r.add(p.name, "ok", "%s %s, owns %d event types", r.Title, r.Version, len(r.Events))
+			r.add(p.name, "ok", "%s", described(r.Inspection))
+		case p.name == "configure":
+			r.add(p.name, "ok", "it takes its config")
 		default:
-			r.add(p.name, "ok", "")
+			r.add(p.name, "ok", "it says what it offers, in time")
 		}
 	}
+}
+
+// described is what a plugin says of itself.
+func described(in *Inspection) string {
+	text := strings.TrimSpace(in.Title + " " + in.Version)
+	if len(in.Events) == 0 {
+		return text
+	}
+	var owned []string
+	for _, e := range in.Events {
+		owned = append(owned, e.Type)
+	}
+	return text + ", owns " + strings.Join(owned, ", ")
 }

@@ -43,6 +43,18 @@ func (v Violation) Error() string {
 	return fmt.Sprintf("unit %q breaks %s at seq %d: %s", v.Key, v.Law, v.Seq, v.Reason)
 }
 
+// Explain says what a law asks for, and what the usual reason is when a unit breaks it. It is empty for a law that is not of this package.
+func Explain(law string) string { return explanations[law] }
+
+var explanations = map[string]string{
+	Answers:        "a unit folds every event that it names, and has a state and a value after it",
+	TrueToSchema:   "states and values pass the schemas that the plugin gave for them",
+	Repeatable:     "the same log gives the same bytes; the usual reasons: a clock, randomness, or the order of a map in the fold",
+	SplitsAnywhere: "folding on from the stored state gives the same; the usual reason: something that the state's JSON does not hold",
+	LastIsLast:     "the value does not depend on how often it is asked for; the usual reason: a view that writes to the state",
+	Indifferent:    "an event of a type that the unit does not name changes nothing",
+}
+
 // maxSplits bounds how often a log is folded again from the middle.
 const maxSplits = 16
 
