@@ -130,7 +130,6 @@ type paged struct {
 	val    *value
 	seq    int64
 	news   []*value
-	folded int
 	past   []past
 	hist   history
 	failed error

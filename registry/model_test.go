@@ -490,7 +490,9 @@ func (m *machine) register(t *rapid.T) {
 		m.count("conflict")
 		return
 	}
+	m.mu.Lock()
 	m.holds = append(m.holds, &holding{by: by, def: def, reg: reg})
+	m.mu.Unlock()
 	if sv := m.plugins[by]; sv.down {
 		reg.Suspend(Parked, "it is parked")
 	}
@@ -519,7 +521,9 @@ func (m *machine) handOver(t *rapid.T) {
 
 func (m *machine) releaseOne(h *holding) {
 	before := m.computing("")[h.def.Key]
+	m.mu.Lock()
 	m.holds = slices.DeleteFunc(slices.Clone(m.holds), func(o *holding) bool { return o == h })
+	m.mu.Unlock()
 	if after := m.computing("")[h.def.Key]; before == h && after != nil {
 		m.count("takeover")
 	}

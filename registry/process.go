@@ -28,6 +28,8 @@ type process struct {
 	flights map[*flight]struct{}
 	// others are batches in flight of cells that are not live: looks into the past.
 	others int
+	// entries counts the batches that were ever let in.
+	entries uint64
 	// suspects are cells that were in flight when a process died. While there is one, only flights that are careful are let in, and
 	// each of them alone.
 	suspects map[*cell]struct{}
@@ -95,6 +97,7 @@ func (p *process) enter(f *flight) bool {
 		return false
 	}
 	p.flights[f] = struct{}{}
+	p.entries++
 	return true
 }
 
@@ -185,6 +188,7 @@ func (p *process) submitApart(ctx context.Context, b unit.Batch, done func(unit.
 	refused := p.gone.Load() != nil || len(p.suspects) > 0
 	if !refused {
 		p.others++
+		p.entries++
 	}
 	p.mu.Unlock()
 	if refused {
@@ -194,10 +198,10 @@ func (p *process) submitApart(ctx context.Context, b unit.Batch, done func(unit.
 	var once sync.Once
 	p.submit(ctx, b, func(r unit.Reply) {
 		once.Do(func() {
+			p.buried(r.Err) // first: nobody is to be let in that would share the blame
 			p.mu.Lock()
 			p.others--
 			p.mu.Unlock()
-			p.buried(r.Err)
 			p.admit()
 		})
 		done(r)

@@ -416,7 +416,7 @@ func (s *scratch) failBy(c *scratchCell, b *scratchBatch) {
 		f.from, f.to = b.Events[0].Seq, b.Events[0].Seq
 	}
 	key := s.poisonKey(c)
-	fault := s.r.poison.death(key, f, b.quiet)
+	fault := s.r.poison.death(key, f, b.alone())
 	if fault == nil {
 		return
 	}

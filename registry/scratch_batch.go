@@ -25,8 +25,15 @@ type scratchBatch struct {
 	reply *unit.Reply
 	// overdue ends with the batch's deadline.
 	overdue context.Context
-	// quiet: when it was submitted, nothing else was in flight in the process.
-	quiet bool
+	// quiet: when it was submitted, nothing else was in flight in the process, which had let in so many batches by then.
+	quiet   bool
+	entries uint64
+}
+
+// alone says that nothing else was in the process while the batch was.
+func (b *scratchBatch) alone() bool {
+	_, entries := b.remote.process.quiet()
+	return b.quiet && b.entries == entries
 }
 
 // errNotTaken answers a batch that never went to the process, because it is dead or looking for what killed it.
@@ -61,7 +68,7 @@ func (s *scratch) send(ctx context.Context, batchOf func(*scratchRemote) (unit.B
 			}
 			cancel()
 		})
-		if b.quiet = r.process.quiet(); r.careful {
+		if b.quiet, b.entries = r.process.quiet(); r.careful {
 			if err := b.settle(ctx); err != nil {
 				return nil, err
 			}
@@ -90,6 +97,7 @@ func (b *scratchBatch) settle(ctx context.Context) error {
 		b.reply = &r
 	default:
 		b.reply = &unit.Reply{Err: &unit.DeadlineError{Reason: context.Cause(b.overdue).Error()}}
+		b.remote.process.buried(b.reply.Err) // it may not have heard of its own end yet
 	}
 	return nil
 }

@@ -111,9 +111,9 @@ type poisonFlight struct {
 	reason  string
 }
 
-// quiet says that nothing is in flight in the process but one batch of a scratch.
-func (p *process) quiet() bool {
+// quiet says that nothing is in flight in the process but one batch of a scratch, and how many it has ever let in.
+func (p *process) quiet() (quiet bool, entries uint64) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	return len(p.flights) == 0 && p.others == 1
+	return len(p.flights) == 0 && p.others == 1, p.entries
 }
