@@ -12,6 +12,19 @@
 // for a double, such as 1e-400, is kept. Each refusal is an *Error with code data-not-lossless and the path of the place:
 // $.todos[2]["odd key"]. The time is linear in the text, whatever the text is.
 //
+// # Shapes
+//
+// Data of most types is anything. Three types carry a message and one the header of a request, and an append checks them. Further members and
+// blocks are free; "…" is a string that is not empty.
+//
+//	user/message       {"id": "…", "role": "user", "source": {"kind": "…"}, "content": [blocks]}
+//	assistant/message  {"message": {"id": "…", "role": "assistant", "source": {"kind": "model", "provider": "…", "model": "…"}, "content": [blocks]}}
+//	tool/result        {"message": {"id": "…", "role": "user", "source": {"kind": "tool", "callId": "c"},
+//	                    "content": [{"type": "tool-result", "toolCallId": "c", "content": [blocks]}]}}
+//	request/header     {"header": {"config": {"provider": "…", "model": "…"}}}
+//
+// The first three are what can be on the surface: each needs an Op, [Append] or [Replace]. A block of text is {"type": "text", "text": "…"}.
+//
 // # Whole values
 //
 // An event that carries state carries the whole new state, never a difference. That is what makes the latest value final.
