@@ -77,7 +77,11 @@ func createBeside(path string, old fs.FileInfo) (*os.File, error) {
 	}
 	name := filepath.Join(filepath.Dir(path), ".foldhost-"+rand.Text()+".tmp") // not after path, whose name may be as long as names can be
 	temp, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
-	if err != nil || old == nil {
+	var at *fs.PathError
+	switch {
+	case errors.As(err, &at): // The hidden name would mean nothing to anybody.
+		return nil, fmt.Errorf("no file can be made in %s: %w", filepath.Dir(path), at.Err)
+	case err != nil || old == nil:
 		return temp, err
 	}
 	if err := temp.Chmod(perm); err != nil { // what the umask took

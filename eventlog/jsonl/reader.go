@@ -8,6 +8,7 @@
 package jsonl
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"io/fs"
@@ -102,6 +103,9 @@ func newReader(in io.Reader, path string, o Options) (*Reader, error) {
 	return r, nil
 }
 
+// gzipMagic begins what gzip makes: the compression that people try beside zstd.
+const gzipMagic = "\x1f\x8b"
+
 func (r *Reader) readHeader() error {
 	refuse := func(err error) error {
 		return &event.IndexError{Index: event.HeaderIndex, Err: &LineError{Path: r.path, Line: 1, Err: err}}
@@ -119,7 +123,10 @@ func (r *Reader) readHeader() error {
 	}
 	r.lines = 1
 	header, err := event.DecodeHeader(l.text)
-	if err != nil {
+	switch {
+	case err != nil && bytes.HasPrefix(l.text, []byte(gzipMagic)):
+		return refuse(&event.Error{Code: event.HeaderInvalid, Rule: "gzip", Reason: "this is gzip, which is not read: unpack it first, or pack it with zstd"})
+	case err != nil:
 		return refuse(err)
 	}
 	if !l.whole {
