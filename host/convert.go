@@ -94,7 +94,8 @@ func Convert(ctx context.Context, o ConvertOptions) (Conversion, error) {
 				err = out.Write(ev)
 			}
 			if err != nil {
-				return errors.Join(err, out.Close())
+				_ = out.Close() // It frees what it holds, and would say the same again.
+				return err
 			}
 			done.Events++
 		}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog/jsonl"
 	"github.com/foldhost/foldhost/host"
 )
 
@@ -74,15 +75,18 @@ func named(file string, strict bool, err error) error {
 // wayOut is what to try, in terms of this program.
 func wayOut(strict bool, err error) string {
 	var rule *event.Error
+	var gap *jsonl.GapError
 	switch {
 	case errors.Is(err, fs.ErrExist):
 		return "--force overwrites it"
+	case !strict && errors.As(err, &gap):
+		return "a turn ends after it, so this is no torn tail, and nothing is dropped out of the middle of a log"
 	case !strict || !errors.As(err, &rule):
 		return ""
 	}
 	switch rule.Code {
 	case event.EnvelopeInvalid, event.SeqNotContiguous, event.DataNotLossless:
-		return "if its writer died there, foldhost import without --strict keeps what stands before"
+		return "if its writer died there and no turn ends later, foldhost import without --strict keeps what stands before"
 	}
 	return ""
 }

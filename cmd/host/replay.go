@@ -129,6 +129,9 @@ func (r *replayer) pluginTrouble(ctx context.Context, notes io.Writer, err error
 	}
 	troubled, all := 0, r.replayer.Host().Plugins(ctx)
 	for _, p := range all {
+		if err != nil && p.Reason == "" {
+			continue // The log was refused before this one was up, which is no fault of it.
+		}
 		if p.State != host.PluginReady && p.State != host.PluginDisabled {
 			troubled++
 			fmt.Fprintf(notes, "foldhost: plugin %s\n", render.Trouble(&p))
