@@ -45,14 +45,16 @@ func newProgress(stderr io.Writer, doing string, times int64, files ...string) *
 	if total < longLog {
 		return nil
 	}
-	return &progress{progressbar.NewOptions64(times*total,
+	bar := progressbar.NewOptions64(times*total,
 		progressbar.OptionSetWriter(stderr),
 		progressbar.OptionSetDescription(doing),
 		progressbar.OptionShowBytes(true),
 		progressbar.OptionFullWidth(),
 		progressbar.OptionThrottle(100*time.Millisecond),
 		progressbar.OptionClearOnFinish(),
-	)}
+	)
+	bar.StartWithoutRender() // By itself it would start at the first bytes, and show a rate of many GB/s for them.
+	return &progress{bar}
 }
 
 // add counts bytes.

@@ -92,7 +92,7 @@ func TestAnyValueIsLaidOut(t *testing.T) {
 			if c.before != "" {
 				before = json.RawMessage(c.before)
 			}
-			got := valueLines(json.RawMessage(c.value), before)
+			got := valueLines(json.RawMessage(c.value), before, 0)
 			if len(got) != len(c.want) {
 				t.Fatalf("got %+v, want %+v", got, c.want)
 			}
@@ -102,6 +102,41 @@ func TestAnyValueIsLaidOut(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestATableFitsByItsWidestColumns(t *testing.T) {
+	rows := [][]string{{"a long piece of work", "in_progress"}, {"修复修复修复修复", "done"}}
+	for width, want := range map[int]string{
+		0:  "a long piece of work  in_progress|修复修复修复修复      done",
+		33: "a long piece of work  in_progress|修复修复修复修复      done",
+		27: "a long piece…   in_progress|修复修复修复…   done",
+		22: "a long pi…  in_progre…|修复修复…   done",
+		3:  "a long…   in_prog…|修复修…   done", // Below eight columns nothing would be legible: the line is cut where it is printed.
+	} {
+		got := align(rows, width)
+		for _, line := range got {
+			if w := uniseg.StringWidth(line); width > 18 && w > width {
+				t.Errorf("%d columns in a width of %d: %q", w, width, line)
+			}
+		}
+		if joined := strings.Join(got, "|"); joined != want {
+			t.Errorf("at %d it is %q, want %q", width, joined, want)
+		}
+	}
+}
+
+func TestWhatChangesWithATurnHasItsSeq(t *testing.T) {
+	var out bytes.Buffer
+	r := NewReplay(&out, Style{}, "some.jsonl")
+	if err := r.Event(&event.Event{Type: event.TurnStart, Seq: 53, Data: []byte(`{"turn":2}`)}, []host.ReplayChange{{Key: "todos", Seq: 53, Value: []byte(`null`)}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if want := "\nTurn 2\n   53  ◆ todos      null\n"; out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
 

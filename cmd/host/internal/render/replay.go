@@ -75,7 +75,7 @@ func (r *Replay) event(ev *event.Event) (shown bool, err error) {
 	case event.TurnStart:
 		r.turns = true
 		fmt.Fprintln(r.w)
-		return true, r.print("", bold, "Turn "+scalar(event.Lookup(ev.Data, "turn")))
+		return false, r.print("", bold, "Turn "+scalar(event.Lookup(ev.Data, "turn"))) // A heading has no seq; what changes there has.
 	case event.TurnEnd:
 		return true, r.at(ev.Seq, "turn ends", dim, dim, scalar(event.Lookup(ev.Data, "reason", "kind")))
 	case event.UserMessage:
@@ -160,7 +160,7 @@ func words(msg json.RawMessage) (text string, failed bool) {
 // value prints a value under its key; what the value before it had already is dim.
 func (r *Replay) value(lead, key string, width int, value, before json.RawMessage) error {
 	lead += r.style.paint(yellow, "◆") + " " + r.style.label(yellow, line(key), width-2)
-	for _, l := range valueLines(value, before) {
+	for _, l := range valueLines(value, before, r.room(lead)) {
 		color := ""
 		if !l.fresh {
 			color = dim

@@ -18,7 +18,9 @@ type valueLine struct {
 
 // valueLines lays out any value, without knowing what it means: lists of flat objects as a table, flat objects as names and
 // numbers with what they gained, everything else as JSON.
-func valueLines(value, before json.RawMessage) []valueLine {
+//
+// A table is made to fit the width by cutting its widest columns; 0 is any width.
+func valueLines(value, before json.RawMessage, width int) []valueLine {
 	if rows, ok := table(value); ok && len(rows) > 0 {
 		old := map[string]bool{}
 		if was, ok := table(before); ok {
@@ -27,7 +29,7 @@ func valueLines(value, before json.RawMessage) []valueLine {
 			}
 		}
 		var lines []valueLine
-		for i, text := range align(rows) {
+		for i, text := range align(rows, width) {
 			lines = append(lines, valueLine{text, !old[strings.Join(rows[i], "\x00")]})
 		}
 		return lines
@@ -98,23 +100,41 @@ func gain(now, before json.RawMessage) string {
 	return fmt.Sprintf(" (%+d)", n-was)
 }
 
-// align pads the cells of each column but the last.
-func align(rows [][]string) []string {
+// align pads the cells of each column but the last, and cuts those of the widest columns where a line would not fit the width.
+func align(rows [][]string, width int) []string {
+	const gap, legible = 2, 8
 	widths := make([]int, len(rows[0]))
 	for _, row := range rows {
 		for i, cell := range row {
 			widths[i] = max(widths[i], uniseg.StringWidth(cell))
 		}
 	}
+	total := gap * (len(widths) - 1)
+	for _, w := range widths {
+		total += w
+	}
+	for ; width > 0 && total > width; total-- {
+		widest := 0
+		for i, w := range widths {
+			if w > widths[widest] {
+				widest = i
+			}
+		}
+		if widths[widest] <= legible {
+			break
+		}
+		widths[widest]--
+	}
 	var lines []string
 	for _, row := range rows {
 		var b strings.Builder
 		for i, cell := range row {
+			cell = cut(cell, widths[i])
 			if i == len(row)-1 {
 				b.WriteString(cell)
 				break
 			}
-			b.WriteString(pad(cell, widths[i]) + "  ")
+			b.WriteString(pad(cell, widths[i]+gap))
 		}
 		lines = append(lines, b.String())
 	}
