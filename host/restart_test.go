@@ -233,3 +233,23 @@ func TestAProcessThatStopsAnsweringIsFoundOut(t *testing.T) {
 		t.Errorf("the last error is %q", p.LastError)
 	}
 }
+
+// TestAStopAtAnyMomentLeavesNothing: also while another process is being brought up. That no goroutine is left is checked at the end of all tests.
+func TestAStopAtAnyMomentLeavesNothing(t *testing.T) {
+	for i := range 12 {
+		h := openHost(t, plugs{"wrong": wrong(t)})
+		first := plugin(t, h, "wrong").Pid
+		if err := h.RestartPlugin("wrong"); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(i) * 3 * time.Millisecond) // Spread over the start of a process; any moment will do.
+		if err := h.StopPlugin(t.Context(), "wrong"); err != nil {
+			t.Fatal(err)
+		}
+		p := plugin(t, h, "wrong")
+		if p.State != host.PluginStopped || p.Pid != 0 || alive(first) {
+			t.Errorf("%+v", p)
+		}
+		h.Close()
+	}
+}

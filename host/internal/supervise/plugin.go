@@ -171,7 +171,7 @@ func (p *Plugin) run() {
 	defer p.finish()
 	p.aside.Go(p.recall)
 	var next *attempt
-	for p.ctx.Err() == nil {
+	for next != nil || p.ctx.Err() == nil { // A process that is up is ended by serve.
 		a := next
 		if next = nil; a == nil {
 			p.set(func(s *Status) { s.State, s.Reason, s.Until = Starting, "", time.Time{} })
@@ -265,6 +265,9 @@ func (p *Plugin) failed(a *attempt, why error, busy bool) {
 	})
 }
 
+// setPause is how long registrations stand before the next ones are looked at: a plugin that changes its mind in a loop costs ten looks a second.
+const setPause = 100 * time.Millisecond
+
 // serve works with a process until it is gone. next is another one that has taken over or is ready to; otherwise why says what happened.
 func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 	l := a.life
@@ -275,6 +278,8 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 		err error
 	}
 	var successor chan started
+	sets := l.Sets()
+	var pause <-chan time.Time
 	for {
 		select {
 		case <-p.ctx.Done():
@@ -302,8 +307,11 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 				}
 			}
 			return nil, why
-		case set := <-l.Sets():
+		case set := <-sets:
 			p.register(l, set, false)
+			sets, pause = nil, time.After(setPause)
+		case <-pause:
+			sets, pause = l.Sets(), nil
 		case err := <-health.failed:
 			l.Fail(err)
 		case <-p.again:
