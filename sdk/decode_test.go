@@ -1,5 +1,7 @@
 package sdk
 
+//lint:file-ignore SA5008 the odd tag is the case that is tested
+
 import (
 	"encoding/json"
 	"errors"

@@ -1,5 +1,7 @@
 package schema_test
 
+//lint:file-ignore SA5008,U1000 odd tags and types that only reflection looks at are the cases that are tested
+
 import (
 	"encoding/json"
 	"errors"
