@@ -232,7 +232,12 @@ func TestEventsOfOwnedTypesAreGuarded(t *testing.T) {
 func TestTheGuardHoldsBeforeThePluginIsUp(t *testing.T) {
 	cache := func(o *host.Options) { o.Plugins.CacheDir = filepath.Join(t.TempDir(), "cache") }
 	dir := ""
-	openHost(t, plugs{"wrong": wrong(t)}, cache, func(o *host.Options) { dir = o.Plugins.CacheDir }).Close()
+	first := openHost(t, plugs{"wrong": wrong(t)}, cache, func(o *host.Options) { dir = o.Plugins.CacheDir })
+	eventually(t, "it is kept", func() bool {
+		kept, _ := filepath.Glob(filepath.Join(dir, "*.describe"))
+		return len(kept) == 1
+	})
+	first.Close()
 	h := openHost(t, plugs{"wrong": withQuick(wrong(t, "exit-describe"))}, func(o *host.Options) { o.Plugins.CacheDir = dir })
 	s := newSession(t, h, "s")
 	eventually(t, "the guard holds", func() bool {

@@ -93,7 +93,7 @@ func openSockets(asked string) (*sockets, error) {
 	s := &sockets{base: base, temporary: asked == ""}
 	// Another host that has nothing to start any more may remove the directory while this one looks at it.
 	for range 8 {
-		if err = s.ensureBase(); !errors.Is(err, fs.ErrNotExist) {
+		if err = s.ensureBase(); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
 			break
 		}
 	}

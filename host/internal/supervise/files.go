@@ -31,10 +31,10 @@ type Files struct {
 // fileFacts are those of one version of a file.
 type fileFacts struct {
 	info fs.FileInfo
-	hash sync.Once
-	// digest is set once hash is done; description, guarded by Files.mu, once the plugin was asked.
+	// hashing has room for the one who hashes; others wait for it, or for their contexts.
+	hashing chan struct{}
+	// Guarded by Files.mu: digest is empty until the file was hashed, description nil until the plugin was asked.
 	digest      string
-	err         error
 	description *life.Description
 }
 
@@ -49,7 +49,7 @@ func (f *Files) look(path string) *fileFacts {
 	if k := f.known[path]; k != nil && os.SameFile(k.info, info) && k.info.Size() == info.Size() && k.info.ModTime().Equal(info.ModTime()) {
 		return k
 	}
-	k := &fileFacts{info: info}
+	k := &fileFacts{info: info, hashing: make(chan struct{}, 1)}
 	// Links to one file share its facts.
 	for _, other := range f.known {
 		if os.SameFile(other.info, info) && other.info.Size() == info.Size() && other.info.ModTime().Equal(info.ModTime()) {
@@ -71,17 +71,32 @@ func (f *Files) Digest(ctx context.Context, path string) (string, error) {
 		_, err := launch.Inspect(path)
 		return "", err
 	}
-	k.hash.Do(func() {
-		file, err := launch.Inspect(path)
-		if err != nil {
-			k.err = err
-			return
-		}
-		defer file.Close()
-		sum, err := file.Sum(ctx)
-		k.digest, k.err = hex.EncodeToString(sum[:]), err
-	})
-	return k.digest, k.err
+	select {
+	case k.hashing <- struct{}{}:
+	case <-ctx.Done():
+		return "", ctx.Err()
+	}
+	defer func() { <-k.hashing }()
+	f.mu.Lock()
+	digest := k.digest
+	f.mu.Unlock()
+	if digest != "" {
+		return digest, nil
+	}
+	file, err := launch.Inspect(path)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	sum, err := file.Sum(ctx)
+	if err != nil {
+		return "", err
+	}
+	digest = hex.EncodeToString(sum[:])
+	f.mu.Lock()
+	k.digest = digest
+	f.mu.Unlock()
+	return digest, nil
 }
 
 func (f *Files) description(k *fileFacts) *life.Description {
