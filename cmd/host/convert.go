@@ -47,7 +47,7 @@ type converter struct {
 func (c *converter) command(use, short, long, example string) *cobra.Command {
 	cmd := &cobra.Command{
 		Use: use, Short: short, Long: long, Example: example,
-		Args: wrongUsage(cobra.ExactArgs(2)),
+		Args: wrongUsage(exactly("IN", "OUT")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			c.stdin, c.stdout, c.stderr = cmd.InOrStdin(), cmd.OutOrStdout(), cmd.ErrOrStderr()
 			return c.run(cmd.Context(), args[0], args[1])

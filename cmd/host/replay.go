@@ -60,7 +60,7 @@ func replayCommand() *cobra.Command {
 	return cmd
 }
 
-func replayArgs(cmd *cobra.Command, logs []string) error {
+func replayArgs(_ *cobra.Command, logs []string) error {
 	stdin := 0
 	for _, name := range logs {
 		if name == "-" {
@@ -70,7 +70,10 @@ func replayArgs(cmd *cobra.Command, logs []string) error {
 	if stdin > 1 {
 		return errors.New("standard input can be read only once")
 	}
-	return cobra.MinimumNArgs(1)(cmd, logs)
+	if len(logs) == 0 {
+		return errors.New("name at least one LOG; \"-\" is standard input")
+	}
+	return nil
 }
 
 // replayer is the replay of some logs in one form.

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
@@ -28,6 +29,16 @@ func root() *cobra.Command {
 	})
 	cmd.AddCommand(replayCommand(), importCommand(), exportCommand(), pluginCommand(), versionCommand())
 	return cmd
+}
+
+// exactly asks for one argument for each name.
+func exactly(names ...string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if len(args) != len(names) {
+			return fmt.Errorf("it takes %s; arguments given: %d", strings.Join(names, " and "), len(args))
+		}
+		return nil
+	}
 }
 
 // wrongUsage makes exit code 2 of what a check of the arguments says.
