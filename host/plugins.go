@@ -138,7 +138,7 @@ func (p *plugins) start(specs []life.Spec, o PluginOptions, r *registry.Registry
 		return err
 	}
 	deps := supervise.Deps{Launcher: p.launcher, Registry: r, Logger: p.logger, Version: Version(), Ledger: &supervise.Ledger{}, Files: &supervise.Files{Dir: o.CacheDir},
-		Generation: &atomic.Uint64{}, Changed: p.changed, HealthEvery: o.HealthEvery}
+		Generation: &atomic.Uint64{}, Changed: p.changed, Released: p.released, HealthEvery: o.HealthEvery}
 	for _, spec := range specs {
 		p.list = append(p.list, supervise.New(deps, registry.Registrant{Plugin: spec.Plugin}, spec))
 	}
@@ -160,6 +160,13 @@ func (p *plugins) changed() {
 	}
 	p.owners.Store(newOwners(all))
 	p.tools.Store(newTools(p.list, all))
+}
+
+// released lets every plugin try again what it was refused.
+func (p *plugins) released() {
+	for _, one := range p.list {
+		one.Retry()
+	}
 }
 
 // poisoned is what the registry says when one event of one session ended a process.

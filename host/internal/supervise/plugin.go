@@ -29,6 +29,8 @@ type Deps struct {
 	Generation *atomic.Uint64
 	// Changed is called after something that others build on has changed: a description, units, tools. It must not wait for the plugin.
 	Changed func()
+	// Released is called after a plugin gave keys back: one that was refused them may try again. It must not wait for the plugin.
+	Released func()
 	// HealthEvery is how often a process is asked whether it serves; 0 is 10 s.
 	HealthEvery time.Duration
 }
@@ -48,16 +50,19 @@ type Plugin struct {
 	// tried is closed when the first start has ended, well or not.
 	tried     chan struct{}
 	triedOnce sync.Once
-	// again asks for another process; recount for another look at the failures. One place each.
-	again, recount chan struct{}
+	// again asks for another process, recount for another look at the failures, retry for another try of what was refused. One place each.
+	again, recount, retry chan struct{}
 	// aside counts what runs beside run: processes that another has taken over from, being stopped, and the reading and writing of descriptions.
 	aside sync.WaitGroup
 	// stopping bounds the stop of the process: when it ends, the process is killed.
 	stopping context.Context
 	kill     context.CancelFunc
 
-	// regs are the registrations by key; they belong to run.
-	regs map[string]*registration
+	// regs are the registrations by key, offer what they were made of, and conflicted says that some were refused for what another plugin
+	// holds. They belong to run.
+	regs       map[string]*registration
+	offer      *life.Set
+	conflicted bool
 
 	mu      sync.Mutex
 	status  Status
@@ -76,7 +81,7 @@ func New(d Deps, by registry.Registrant, spec life.Spec) *Plugin {
 		d.HealthEvery = healthEvery
 	}
 	p := &Plugin{d: d, spec: spec, by: by, ended: make(chan struct{}), tried: make(chan struct{}), again: make(chan struct{}, 1),
-		recount: make(chan struct{}, 1), regs: map[string]*registration{}}
+		recount: make(chan struct{}, 1), retry: make(chan struct{}, 1), regs: map[string]*registration{}}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	p.stopping, p.kill = context.WithCancel(context.Background())
 	p.status = Status{Name: spec.Plugin, Path: spec.Path, State: Stopped, Since: time.Now()}
@@ -102,6 +107,9 @@ func (p *Plugin) Restart() {
 	p.d.Ledger.do(&p.spec, (*restart.History).Forget)
 	poke(p.again)
 }
+
+// Retry tries what was refused because of another plugin once more.
+func (p *Plugin) Retry() { poke(p.retry) }
 
 // Forgive says that one event of one session was to blame for the last deaths.
 func (p *Plugin) Forgive() {
@@ -332,6 +340,10 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 			p.adopt(s.a)
 			p.retire(a)
 			return s.a, nil
+		case <-p.retry:
+			if p.conflicted {
+				p.register(l, p.offer, false)
+			}
 		case <-p.recount:
 		}
 	}
@@ -441,6 +453,7 @@ func (p *Plugin) release() {
 		r.Release()
 		delete(p.regs, key)
 	}
+	p.d.Released()
 }
 
 // isPermanent says whether a start would fail in the same way again, so that trying is of no use until something is changed.

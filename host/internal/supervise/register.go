@@ -1,10 +1,12 @@
 package supervise
 
 import (
+	"errors"
 	"slices"
 	"strings"
 
 	"github.com/foldhost/foldhost/host/internal/life"
+	"github.com/foldhost/foldhost/registry"
 	"github.com/foldhost/foldhost/unit"
 )
 
@@ -16,17 +18,24 @@ func (p *Plugin) register(l *life.Life, set *life.Set, arrives bool) {
 	for _, def := range set.Units {
 		offered[def.Key] = true
 	}
-	// What is gone goes first: another unit of the same set may want nothing of it, but another plugin may have waited for the key.
+	p.offer, p.conflicted = set, false
+	released := false
 	for key, r := range p.regs {
 		if !offered[key] {
 			r.Release()
 			delete(p.regs, key)
+			released = true
 		}
+	}
+	if released {
+		p.d.Released()
 	}
 	var units []Unit
 	for _, def := range set.Units {
 		if err := p.registerOne(def, arrives); err != nil {
 			refused = append(refused, life.Refusal{What: "unit", Name: def.Key, Err: err})
+			var conflict *registry.VersionConflictError
+			p.conflicted = p.conflicted || errors.As(err, &conflict)
 			p.d.Logger.Error("a plugin's unit is refused; its others serve", "plugin", p.spec.Plugin, "key", def.Key, "error", err)
 			continue
 		}
