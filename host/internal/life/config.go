@@ -20,6 +20,9 @@ type ConfigError struct {
 type ConfigProblem struct{ Path, Reason string }
 
 func (e *ConfigError) Error() string {
+	if len(e.Problems) == 1 && e.Problems[0].Path == "$" {
+		return "it cannot be configured: " + e.Problems[0].Reason // As often a fault of the program as of its config.
+	}
 	var b strings.Builder
 	b.WriteString("its config is refused: ")
 	for i, p := range e.Problems {
