@@ -153,11 +153,14 @@ func poison(t testing.TB, s *session.Session, how string) {
 // current waits until a session's block has every key, and gives it.
 func current(t testing.TB, h *host.Host, s *session.Session, keys ...string) (block registry.Block) {
 	t.Helper()
-	defer func() {
-		if t.Failed() {
-			t.Logf("the block is %+v; the plugins are %+v", block, h.Plugins(context.Background()))
+	defer func(before bool) {
+		if t.Failed() && !before {
+			t.Logf("values %q, unavailable %+v", block.Values, block.Unavailable)
+			for _, p := range h.Plugins(context.Background()) {
+				t.Logf("plugin %s is %s, %d restarts, last error %q", p.Name, p.State, p.Restarts, p.LastError)
+			}
 		}
-	}()
+	}(t.Failed())
 	eventually(t, fmt.Sprintf("values of %v", keys), func() bool {
 		var err error
 		if block, err = h.Snapshot(context.Background(), s, keys...); err != nil {
