@@ -84,7 +84,10 @@ func newPlugins(o PluginOptions, logger *slog.Logger) (*plugins, []life.Spec, er
 			idle := Plugin{Name: name, State: PluginMissing, Reason: fmt.Sprintf("the configuration names it, and there is no such plugin in %s", dir)}
 			for _, skipped := range passed {
 				if skipped.Name == name {
-					idle.Path, idle.Reason = skipped.Path, fmt.Sprintf("%s %s", skipped.Path, skipped.Reason)
+					idle.Path, idle.Reason = skipped.Path, fmt.Sprintf("%s: %s", skipped.Path, skipped.Reason)
+					if skipped.Remedy != "" {
+						idle.Reason += "; " + skipped.Remedy
+					}
 				}
 			}
 			if c.Disabled {

@@ -131,7 +131,7 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(plugins) == 0 {
-		fmt.Fprintln(t, "There are no plugins.")
+		fmt.Fprintln(t, "There are no plugins. Name their directory with --plugins, or as pluginDir in foldhost.yaml; --all says of each file there why it is none.")
 	} else {
 		fmt.Fprintln(t, "NAME\tSTATE\tVERSION\tSHA256\tUNITS\tTOOLS")
 	}
