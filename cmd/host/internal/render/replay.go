@@ -12,6 +12,7 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/registry"
 )
 
 // Replay prints one replay as it goes. It implements host.Watcher; End prints the rest.
@@ -189,8 +190,15 @@ func (r *Replay) End(res *host.Result) error {
 	}
 	for _, key := range slices.Sorted(maps.Keys(res.Unavailable)) {
 		u := res.Unavailable[key]
-		r.print(indent+r.style.paint(red, "✗")+" "+r.style.label(red, line(key), width-2), red,
-			fmt.Sprintf("%s at seq %d: %s", u.Code, u.Seq, line(u.Message)))
+		how := string(u.Code)
+		switch {
+		case u.Code == registry.Faulted: // The message names the seq.
+		case u.Seq < 0:
+			how += ", before the first event"
+		default:
+			how += fmt.Sprintf(", having reached seq %d", u.Seq)
+		}
+		r.print(indent+r.style.paint(red, "✗")+" "+r.style.label(red, line(key), width-2), red, how+": "+line(u.Message))
 	}
 	fact := func(name, text string) { r.print(indent+"  "+r.style.label(dim, name, width-2), dim, text) }
 	surface := count(int64(len(res.Surface.Nodes)), "node") + ", " + count(res.Surface.ReplaceGeneration, "replacement")
