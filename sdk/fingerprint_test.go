@@ -150,6 +150,7 @@ type (
 	selfWritten struct{ n int }
 	selfText    struct{ n int }
 	zeroable    struct{ N int }
+	list        struct{ N, hidden int }
 )
 
 func (s *selfWritten) MarshalJSON() ([]byte, error) { return json.Marshal(s.n) }
@@ -184,6 +185,13 @@ func TestPartsThatOnlyEncodingJSONKnowsAreEncoded(t *testing.T) {
 		{"deeper than is walked", deep(maxWalk), deep(maxWalk + 1), false},
 		{"as deep", deep(maxWalk), deep(maxWalk), true},
 		{"a list and the nil list", []int{}, []int(nil), false},
+		{"a map and the nil map", map[string]int{}, map[string]int(nil), false},
+		{"what is there and what is not, changed over", []*int{nil, new(int)}, []*int{new(int), nil}, false},
+		{"not zero by what JSON does not show", struct {
+			A list `json:",omitzero"`
+		}{list{}}, struct {
+			A list `json:",omitzero"`
+		}{list{hidden: 1}}, false},
 		{"text that runs together", []string{"ab", "c"}, []string{"a", "bc"}, false},
 		{"lists that run together", [][]int{{1}, {}}, [][]int{{}, {1}}, false},
 		{"values of keys changed over", map[string]int{"a": 1, "b": 2}, map[string]int{"a": 2, "b": 1}, false},

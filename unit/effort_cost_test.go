@@ -113,6 +113,9 @@ func TestLooksByDepth(t *testing.T) {
 		{"a named member may fit a pattern", `{"properties":{"a":{}},"patternProperties":{"a":{},"b":{}}}`, byDepth{1, 3, 0}},
 		{"keys are looked at beside their values", `{"properties":{"a":{}},"propertyNames":{}}`, byDepth{1, 2, 0}},
 		{"what is contained is looked at beside the elements", `{"prefixItems":[{},{"allOf":[{}]}],"items":{},"contains":{}}`, byDepth{1, 3, 0}},
+		{"what is not evaluated is looked at beside the elements", `{"prefixItems":[{}],"unevaluatedItems":{}}`, byDepth{1, 2, 0}},
+		{"an old draft, all elements", `{"$schema":"http://json-schema.org/draft-07/schema#","items":{"allOf":[{},{}]}}`, byDepth{1, 3, 0}},
+		{"an old draft, the rest of the elements", `{"$schema":"http://json-schema.org/draft-07/schema#","items":[{}],"additionalItems":{"allOf":[{},{}]}}`, byDepth{1, 3, 0}},
 		{"conditions all count", `{"if":{},"then":{},"else":{},"not":{},"dependentSchemas":{"a":{}}}`, byDepth{6, 0}},
 		{"from two ways to the same place", `{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}],"$defs":{"a":{"items":{}}}}`, byDepth{5, 2, 0}},
 	} {

@@ -2,7 +2,6 @@ package plugintest_test
 
 import (
 	"fmt"
-	"testing"
 
 	"github.com/foldhost/foldhost/sdk"
 	"github.com/foldhost/foldhost/sdk/plugintest"
@@ -22,19 +21,29 @@ var pins = sdk.ProjectionDefinition[Pinned, Pinned]{
 	View: sdk.Same[Pinned],
 }
 
-// In a plugin this is TestPins(t *testing.T).
+// In a plugin this is the body of a test, and t its *testing.T. Here t prints what a test would fail with.
 func ExampleUnit() {
-	test := func(t *testing.T) {
-		plugintest.Unit(t, pins).
-			Given(
-				plugintest.Event("pins/set", Pinned{Items: []string{"readme"}}),
-				plugintest.Event("turn/start", nil),
-			).
-			Then(plugintest.JSON(`{"items":["readme"]}`))
-	}
-	_ = test
+	t := &printer{}
+	u := plugintest.Unit(t, pins)
+	given := u.Given(
+		plugintest.Event("pins/set", Pinned{Items: []string{"readme"}}),
+		plugintest.Event("turn/start", nil),
+	)
+	given.Then(plugintest.JSON(`{"items":["readme"]}`)) // as JSON
+	given.Then(Pinned{Items: []string{"readme"}})       // or as a Go value
+	given.Then(plugintest.JSON(`{"items":[]}`))         // this one is wrong
+	u.Given(plugintest.Event("pins/set", "readme")).ThenFault(0)
 	// Output:
+	// unit "pins": the value after event 0 is {"items":["readme"]}, want {"items":[]}
 }
+
+// printer stands for a *testing.T.
+type printer struct{}
+
+func (*printer) Helper()                           {}
+func (*printer) Cleanup(func())                    {}
+func (*printer) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
+func (*printer) Fatalf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
 // A program looks at the report itself.
 func ExampleCheck() {
