@@ -13,6 +13,8 @@
 //		View: func(s State) string { return s.Goal },
 //	}
 //
+// where Set is struct{ Goal string `json:"goal"` }: keys are matched exactly, so give every field of a payload its json tag.
+//
 // Everything else is done here: payloads are decoded, schemas are made of the Go types, states are compared.
 //
 // # Rules of a fold

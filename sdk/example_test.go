@@ -21,6 +21,11 @@ type Note struct {
 	Priority Priority `json:"priority"`
 }
 
+// Raise is the data of a notes/raise. Keys are matched exactly, so each field has its tag.
+type Raise struct {
+	Index int `json:"index"`
+}
+
 // Notes is the state. Clients see how many there are.
 type Notes struct {
 	All []Note `json:"all" jsonschema:"nonnull"`
@@ -42,7 +47,7 @@ func ExampleProjectionDefinition() {
 			// The event carries all notes: the whole-value rule.
 			"notes/write": sdk.On(func(_ Notes, all Notes) Notes { return all }),
 			// An element of a slice is not written in place: the old state holds it too.
-			"notes/raise": sdk.OnEvent(func(s Notes, p struct{ Index int }, _ *sdk.Event) (Notes, error) {
+			"notes/raise": sdk.OnEvent(func(s Notes, p Raise, _ *sdk.Event) (Notes, error) {
 				if p.Index < 0 || p.Index >= len(s.All) {
 					return s, errors.New("there is no such note")
 				}

@@ -21,10 +21,10 @@ type Handler[State any] struct {
 	compare bool
 }
 
-// On is a handler that needs the payload alone: the data of the event, decoded as encoding/json does, but with keys matched exactly:
-// a key in another case is another key. Keys that Payload does not know are ignored, because events grow. Data that does not decode,
-// or is null where Payload cannot be nil, is a *PayloadError: a fault of this session's cell at this event. A handler that has nothing
-// to change returns the state as it was given.
+// On is a handler that needs the payload alone: the data of the event, decoded as encoding/json does, but with keys matched exactly: a
+// key in another case is another key, so that a field without a json tag is matched by its Go name alone. Keys that Payload does not
+// know are ignored, because events grow. Data that does not decode, or is null where Payload cannot be nil, is a *PayloadError: a
+// fault of this session's cell at this event. A handler that has nothing to change returns the state as it was given.
 func On[State, Payload any](f func(State, Payload) State) Handler[State] {
 	return OnEvent(func(s State, p Payload, _ *Event) (State, error) { return f(s, p), nil })
 }

@@ -45,12 +45,17 @@ func (*printer) Cleanup(func())                    {}
 func (*printer) Errorf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 func (*printer) Fatalf(format string, args ...any) { fmt.Printf(format+"\n", args...) }
 
+// replace is the data of a pins/replace.
+type replace struct {
+	At int `json:"at"`
+}
+
 // A program looks at the report itself.
 func ExampleCheck() {
 	def, err := sdk.ProjectionDefinition[[]string, []string]{
 		Key: "pins", StateVersion: 1,
 		On: sdk.Handlers[[]string]{
-			"pins/replace": sdk.On(func(all []string, p struct{ At int }) []string {
+			"pins/replace": sdk.On(func(all []string, p replace) []string {
 				all[p.At] = "" // changes the old state: slices.Clone(all) first
 				return all
 			}),

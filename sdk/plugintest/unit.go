@@ -35,7 +35,8 @@ func Unit(t TB, u sdk.Unit) *Fixture {
 	return &Fixture{t: t, def: def, check: Check}
 }
 
-// Given folds these events, which get the seqs 0, 1, 2 and so on, and checks the laws over them.
+// Given folds these events, which get the seqs 0, 1, 2 and so on, and the same as their times, and checks the laws over them. GivenLog
+// takes events with times of their own.
 func (f *Fixture) Given(given ...Input) *Outcome {
 	f.t.Helper()
 	events := make([]event.Event, 0, len(given))
@@ -100,6 +101,10 @@ type Outcome struct {
 // keys does not matter. The null of a nil slice is not the [] of an empty one.
 func (o *Outcome) Then(want any) *Outcome {
 	o.t.Helper()
+	if o.last().State != nil && o.last().View == nil {
+		o.t.Errorf("unit %q: it is host-only and has no value; say ThenState", o.Report.Key)
+		return o
+	}
 	o.compare("value", o.last().View, want)
 	return o
 }

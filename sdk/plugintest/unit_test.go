@@ -70,6 +70,10 @@ func TestWhatIsSaidIsHeldAgainstWhatIs(t *testing.T) {
 		{"a Go string is no JSON", func(tb plugintest.TB) { plugintest.Unit(tb, right).Given(add(1)).Then(`{"n":1}`) }, 1},
 		{"a value that JSON cannot carry", func(tb plugintest.TB) { plugintest.Unit(tb, right).Given().Then(make(chan int)) }, 1},
 		{"an event that JSON cannot carry", func(tb plugintest.TB) { plugintest.Unit(tb, right).Given(plugintest.Event("add", make(chan int))) }, 1},
+		{"the value of a host-only unit", func(tb plugintest.TB) {
+			hostOnly := sdk.Raw(definition(func(d *unit.Definition, a *adder) { d.ViewSchema, a.view = nil, nil }))
+			plugintest.Unit(tb, hostOnly).Given(add(1)).ThenState(plugintest.JSON(`{"n":1}`)).Then(nil)
+		}, 1},
 		{"the state", func(tb plugintest.TB) {
 			plugintest.Unit(tb, right).Given(add(1)).ThenState(plugintest.JSON(`{"n":1}`)).Then(plugintest.JSON(`{"n":1}`))
 		}, 0},
