@@ -41,5 +41,5 @@ type UnavailableError struct {
 }
 
 func (e *UnavailableError) Error() string {
-	return fmt.Sprintf("key %q of session %s is %s at seq %d: %s", e.Key, e.Session, e.Code, e.Seq, e.Message)
+	return fmt.Sprintf("key %q of session %s is %s, having reached seq %d: %s", e.Key, e.Session, e.Code, e.Seq, e.Message)
 }
