@@ -36,11 +36,8 @@ type Expected struct {
 	} `json:"changes"`
 	AsOfSeq int64                      `json:"asOfSeq"`
 	Values  map[string]json.RawMessage `json:"values"`
-	Cuts    []struct {
-		At     int64                      `json:"at"`
-		Values map[string]json.RawMessage `json:"values"`
-	} `json:"cuts"`
-	Rows map[string]struct {
+	Cuts    []Cut                      `json:"cuts"`
+	Rows    map[string]struct {
 		Ver int64           `json:"ver"`
 		Seq int64           `json:"seq"`
 		Val json.RawMessage `json:"val"`
@@ -67,4 +64,10 @@ type Fork struct {
 	SeedLength int64           `json:"seedLength"`
 	LastType   string          `json:"lastType"`
 	Nodes      int64           `json:"nodes"`
+}
+
+// Cut is the values as of another seq than the last.
+type Cut struct {
+	At     int64                      `json:"at"`
+	Values map[string]json.RawMessage `json:"values"`
 }
