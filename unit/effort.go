@@ -207,7 +207,7 @@ func (c *counter) children(i int) error {
 		}
 		longest = max(longest, len(prefix))
 		objects = objects || len(s.Properties)+len(s.PatternProperties) > 0 || s.AdditionalProperties != nil || s.UnevaluatedProperties != nil || s.PropertyNames != nil
-		arrays = arrays || len(prefix) > 0 || s.Items != nil || s.Items2020 != nil || s.AdditionalItems != nil || s.UnevaluatedItems != nil || s.Contains != nil
+		arrays = arrays || len(prefix) > 0 || s.Items != nil || s.Items2020 != nil || s.UnevaluatedItems != nil || s.Contains != nil
 	}
 	var groups [][]lead
 	group := func(of func(s *jsonschema.Schema) []*jsonschema.Schema) error {

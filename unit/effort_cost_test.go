@@ -9,6 +9,8 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"pgregory.net/rapid"
+
+	"github.com/foldhost/foldhost/event"
 )
 
 // list is n values, written by format, with commas between them.
@@ -116,6 +118,7 @@ func TestLooksByDepth(t *testing.T) {
 		{"what is not evaluated is looked at beside the elements", `{"prefixItems":[{}],"unevaluatedItems":{}}`, byDepth{1, 2, 0}},
 		{"an old draft, all elements", `{"$schema":"http://json-schema.org/draft-07/schema#","items":{"allOf":[{},{}]}}`, byDepth{1, 3, 0}},
 		{"an old draft, the rest of the elements", `{"$schema":"http://json-schema.org/draft-07/schema#","items":[{}],"additionalItems":{"allOf":[{},{}]}}`, byDepth{1, 3, 0}},
+		{"an old draft, the rest without the first, which is ignored", `{"$schema":"http://json-schema.org/draft-07/schema#","additionalItems":{"allOf":[{},{}]}}`, byDepth{1, 0}},
 		{"conditions all count", `{"if":{},"then":{},"else":{},"not":{},"dependentSchemas":{"a":{}}}`, byDepth{6, 0}},
 		{"from two ways to the same place", `{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"#/$defs/a"}],"$defs":{"a":{"items":{}}}}`, byDepth{5, 2, 0}},
 	} {
@@ -246,16 +249,14 @@ func looks(s *jsonschema.Schema, v any) uint64 {
 }
 
 func TestDepthsThatNobodyHasCountedHaveNoEnd(t *testing.T) {
-	var defs []string
-	for i := range 250 {
-		refs := strings.TrimSuffix(strings.Repeat(fmt.Sprintf(`{"$ref":"#/$defs/%d"},`, i+1), 5), ",")
-		defs = append(defs, fmt.Sprintf(`"%d":{"items":{"allOf":[%s]}}`, i, refs))
-	}
-	s, err := compileSchema(json.RawMessage(`{"$ref":"#/$defs/0","$defs":{` + strings.Join(defs, ",") + `,"250":{}}}`))
+	// Two levels take turns, so that there is no end, and each has thousands of members to add up.
+	s, err := compileSchema(json.RawMessage(`{"properties":{` + list(2000, `"%d":{"$ref":"#/$defs/b"}`) + `},"$defs":{"b":{"properties":{"a":{"allOf":[{"$ref":"#"}]}}}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s.effort.looks.at(40); got != manyWays {
-		t.Errorf("depth 40 costs %d looks", got)
+	for depth, want := range map[int]uint64{0: 1, 1: 2, 2: 3, 3: 2, 12: 3, event.MaxDepth: manyWays} {
+		if got := s.effort.looks.at(depth); got != want {
+			t.Errorf("depth %d costs %d looks, want %d", depth, got, want)
+		}
 	}
 }
