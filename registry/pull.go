@@ -21,10 +21,10 @@ func (s *Session) Changes(ctx context.Context, from int64) iter.Seq2[Change, err
 	return s.ChangesProgress(ctx, from, nil)
 }
 
-// ChangesProgress is Changes that also says, between changes, up to which seq everything was given, and at the end head.
-func (s *Session) ChangesProgress(ctx context.Context, from int64, progress func(reached, head int64)) iter.Seq2[Change, error] {
+// ChangesProgress is Changes that also says, between changes, up to which seq everything was given, and at the end head. keys narrows it; none is all.
+func (s *Session) ChangesProgress(ctx context.Context, from int64, progress func(reached, head int64), keys ...string) iter.Seq2[Change, error] {
 	gone := s.detached()
-	bindings, head := s.bindings(false)
+	bindings, head := s.bindings(false, keys...)
 	return func(yield func(Change, error) bool) {
 		if gone {
 			yield(Change{}, ErrDetached)
@@ -44,6 +44,16 @@ func (s *Session) ChangesProgress(ctx context.Context, from int64, progress func
 			yield(Change{}, err)
 		}
 	}
+}
+
+// Keys are the client-visible keys that the session's set offers at present, sorted.
+func (s *Session) Keys() []string {
+	bindings, _ := s.bindings(false)
+	keys := make([]string, len(bindings))
+	for i, b := range bindings {
+		keys[i] = b.Key
+	}
+	return keys
 }
 
 // pullBytes is what the values of one batch should stay below: batches shrink when they are above. One event of one batch may change
