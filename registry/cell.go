@@ -83,12 +83,15 @@ type value struct {
 	seq  int64
 
 	once sync.Once
+	out  json.RawMessage
 	err  error
 }
 
-func (v *value) check(limit int) error {
-	v.once.Do(func() { v.err = v.b.CheckView(v.view, limit) })
-	return v.err
+// leave gives the view as it may go out: checked, and without the white space that a plugin in another language may write, since frames are
+// lines.
+func (v *value) leave(limit int) (json.RawMessage, error) {
+	v.once.Do(func() { v.out, v.err = v.b.AcceptView(v.view, limit) })
+	return v.out, v.err
 }
 
 // makeCell makes a cell for a place. emitFrom is the first event whose changes are to be told.

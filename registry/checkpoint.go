@@ -47,11 +47,10 @@ func (s *Session) Checkpoint(ctx context.Context) (Rows, error) {
 			}
 			row.Seq, row.View = c.row.Seq, c.row.View
 		} else if c.val != nil {
-			if c.val.check(s.r.o.MaxViewBytes) != nil {
-				s.condemn(c.k, c.val, c.val.err)
+			if row.View, err = c.val.leave(s.r.o.MaxViewBytes); err != nil {
+				s.condemn(c.k, c.val, err)
 				continue
 			}
-			row.View = c.val.view
 		}
 		if row.Val, err = c.encode(s.r.o.MaxStateBytes); err != nil {
 			s.r.o.Logger.Warn("no row is kept of a state", "session", s.id, "key", c.b.Key, "seq", row.Seq, "error", err)

@@ -196,13 +196,16 @@ func (m *mailbox) stop() {
 func (r *Registry) listen(m *mailbox, f func(Change)) {
 	for {
 		for p := m.take(); p != nil; p = m.take() {
+			c := p.change // other listeners may be told of the same post
 			if p.value != nil {
-				if err := p.value.check(r.o.MaxViewBytes); err != nil {
+				view, err := p.value.leave(r.o.MaxViewBytes)
+				if err != nil {
 					p.s.condemn(p.cell, p.value, err)
 					continue
 				}
+				c.Value = view
 			}
-			r.tell(f, p.change)
+			r.tell(f, c)
 		}
 		select {
 		case <-m.wake:

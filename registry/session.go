@@ -308,7 +308,7 @@ func (s *Session) outdo(b *binding, rev int64) {
 
 func (s *Session) tellValue(c *cell, seq int64) {
 	if s.r.feed.listening() {
-		s.r.feed.post(&post{s: s, cell: c, value: c.val, change: Change{Session: s.id, Kind: KindValue, Key: c.b.Key, Value: c.val.view, Seq: seq, Rev: c.rev}})
+		s.r.feed.post(&post{s: s, cell: c, value: c.val, change: Change{Session: s.id, Kind: KindValue, Key: c.b.Key, Seq: seq, Rev: c.rev}})
 	}
 }
 

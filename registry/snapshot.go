@@ -52,8 +52,9 @@ func (s *Session) SnapshotWithin(ctx context.Context, wait time.Duration, keys .
 	b := Block{Epoch: s.r.o.Epoch, Gen: gen, AsOfSeq: at, Values: make(map[string]json.RawMessage, len(cuts)), Revs: make(map[string]int64, len(cuts))}
 	for i := range cuts {
 		c := &cuts[i]
+		var view json.RawMessage
 		if c.down == nil && c.val != nil {
-			if err := c.val.check(s.r.o.MaxViewBytes); err != nil {
+			if view, err = c.val.leave(s.r.o.MaxViewBytes); err != nil {
 				s.condemn(c.k, c.val, err)
 				c.down = faulted(c.val.seq, err.Error())
 			}
@@ -65,7 +66,7 @@ func (s *Session) SnapshotWithin(ctx context.Context, wait time.Duration, keys .
 			b.Unavailable[c.b.Key] = *c.down
 			continue
 		}
-		b.Values[c.b.Key], b.Revs[c.b.Key] = c.val.view, c.rev
+		b.Values[c.b.Key], b.Revs[c.b.Key] = view, c.rev
 	}
 	return b, nil
 }
