@@ -9,7 +9,8 @@ import (
 	"github.com/foldhost/foldhost/event"
 )
 
-// Block is the one shape in which values go out: what is known of some keys, all as of one seq.
+// Block is the one shape in which values go out: what is known of some keys, all as of one seq. AppendJSON is its JSON; encoding/json is refused,
+// because it would rewrite values.
 type Block struct {
 	// Epoch is "<storeId>.<boot>", Gen the registry's generation when the block was cut.
 	Epoch string

@@ -40,6 +40,15 @@ const (
 	KindUnitReplaced
 )
 
+// String is the kind's name, for logs.
+func (k ChangeKind) String() string {
+	names := [...]string{"value", "unavailable", "removed", "unit added", "unit removed", "unit replaced"}
+	if int(k) < len(names) {
+		return names[k]
+	}
+	return fmt.Sprintf("kind %d", uint8(k))
+}
+
 // OnChange adds a listener, called on a goroutine of its own, one change at a time. Per session and key the order is that of seqs, and
 // when the listener falls behind only the latest waits, in the place of the one that it supersedes: memory is bounded by
 // keys × sessions, and nobody waits for it. A panic of the listener is logged and ends nothing.

@@ -41,8 +41,9 @@ type Definition struct {
 // State is a unit's decoded state as only its own Inline understands it. It is not changed once returned.
 type State any
 
-// Inline is a fold in this process. Calls for one state are serial, calls for different states may be concurrent. A panic
-// is contained by the caller (see Guard) and counts as an error.
+// Inline is a fold in this process. Apply is called serially for one cell; View and Encode of a state may run while Apply makes the next one of
+// it, which is why Apply must not change it. Calls for different cells may be concurrent. A panic is contained by the caller (see Guard) and
+// counts as an error.
 type Inline interface {
 	// Init is the state of the empty log.
 	Init() (State, error)
