@@ -1,12 +1,14 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/foldhost/foldhost/event"
@@ -110,6 +112,7 @@ type replay struct {
 	ctx     context.Context
 	host    *Host
 	session *session.Session
+	turn    turn
 	// header is the log's own: the session goes by another id.
 	header   event.Header
 	store    eventlog.Store
@@ -119,6 +122,10 @@ type replay struct {
 }
 
 func (r *replay) run() (*Result, error) {
+	if err := r.turn.take(r.ctx, shared); err != nil {
+		return nil, err
+	}
+	defer r.turn.leave()
 	info, err := r.session.Info(r.ctx)
 	if err != nil {
 		return nil, err
@@ -145,85 +152,169 @@ func (r *replay) run() (*Result, error) {
 	return &r.result, nil
 }
 
-// changes pulls every change and tells the watcher, event by event.
+// changes pulls every change and tells the watcher, event by event. Where a process dies, the watcher waits until it is known what the keys
+// concerned come to, and so does the order of the changes.
 func (r *replay) changes() error {
-	rs := r.host.driver.of(r.session)
-	if r.watch == nil {
-		for c, err := range rs.ChangesProgress(r.ctx, 0, r.reached()) {
-			if err != nil {
-				return err
-			}
-			r.add(c)
-		}
-		return nil
-	}
-	next, stop := iter.Pull2(rs.Changes(r.ctx, 0))
+	tell, stop := r.teller()
 	defer stop()
-	c, err, more := next()
-	for ev, readErr := range r.scan(nil) {
-		if readErr != nil {
-			return readErr
+	rs, down := r.host.driver.of(r.session), map[string]registry.Unavailable{}
+	err := r.pull(0, r.reached(), nil, down, func(c registry.Change) error {
+		r.add(c)
+		if len(passing(down)) > 0 {
+			return nil
 		}
-		before := len(r.result.Changes)
-		for ; more && (err != nil || c.Seq <= ev.Seq); c, err, more = next() {
-			if err != nil {
-				return err
-			}
-			r.add(c)
-		}
-		if err := r.watch.Event(&ev, r.result.Changes[before:]); err != nil {
-			return err
-		}
+		return tell(c.Seq - 1)
+	})
+	if err != nil {
+		return err
 	}
-	// What is left stands behind the last event or belongs to an empty log.
-	for ; more; c, err, more = next() {
+	if len(passing(down)) > 0 {
+		// What was given of a key is right up to where it went down: the rest of it is asked for.
+		got := map[string]int64{}
+		for key, u := range down {
+			got[key] = u.Seq
+		}
+		err := r.again(down, func(keys []string) error {
+			from := r.result.Events
+			for _, key := range keys {
+				delete(down, key)
+				from = min(from, got[key]+1)
+			}
+			err := r.pull(from, nil, keys, down, func(c registry.Change) error {
+				if c.Seq > got[c.Key] {
+					r.add(c)
+				}
+				return nil
+			})
+			offered := rs.Keys()
+			for _, key := range keys {
+				if !slices.Contains(offered, key) {
+					down[key] = notOffered
+				}
+				if u, is := down[key]; is {
+					u.Seq = max(u.Seq, got[key])
+					down[key], got[key] = u, u.Seq
+				}
+			}
+			return err
+		})
 		if err != nil {
 			return err
 		}
-		r.add(c)
+		slices.SortStableFunc(r.result.Changes, func(a, b ReplayChange) int {
+			return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Key, b.Key))
+		})
+	}
+	if len(down) > 0 {
+		r.result.Unavailable = down
+	}
+	return tell(r.result.Events - 1)
+}
+
+// pull gives the changes of some keys from a seq on, all for nil, to take, and puts what failed into down.
+func (r *replay) pull(from int64, progress func(reached, head int64), keys []string, down map[string]registry.Unavailable, take func(registry.Change) error) error {
+	for c, err := range r.host.driver.of(r.session).ChangesProgress(r.ctx, from, progress, keys...) {
+		switch {
+		case err != nil:
+			return err
+		case c.Kind == registry.KindUnavailable:
+			down[c.Key] = *c.Unavailable
+		case c.Kind == registry.KindValue:
+			if err := take(c); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }
 
+// teller gives a function that tells the watcher the events up to a seq that it was not told yet, with their changes, which must be there.
+func (r *replay) teller() (tell func(through int64) error, stop func()) {
+	if r.watch == nil {
+		return func(int64) error { return nil }, func() {}
+	}
+	next, stop := iter.Pull2(r.scan(nil))
+	told, at := 0, int64(-1) // of the changes, of the events
+	return func(through int64) error {
+		for at < through {
+			ev, err, more := next()
+			if err != nil || !more {
+				return err
+			}
+			first := told
+			for told < len(r.result.Changes) && r.result.Changes[told].Seq <= ev.Seq {
+				told++
+			}
+			if err := r.watch.Event(&ev, r.result.Changes[first:told]); err != nil {
+				return err
+			}
+			at = ev.Seq
+		}
+		return nil
+	}, stop
+}
+
 // reached passes progress on.
 func (r *replay) reached() func(reached, head int64) {
-	if r.progress == nil {
+	if r.progress == nil || r.watch != nil {
 		return nil
 	}
 	return func(reached, head int64) { r.progress(reached, head+1) }
 }
 
 func (r *replay) add(c registry.Change) {
-	switch c.Kind {
-	case registry.KindValue:
-		r.result.Changes = append(r.result.Changes, ReplayChange{Key: c.Key, Seq: c.Seq, Value: c.Value})
-	case registry.KindUnavailable:
-		r.unavailable(c.Key, *c.Unavailable)
-	}
+	r.result.Changes = append(r.result.Changes, ReplayChange{Key: c.Key, Seq: c.Seq, Value: c.Value})
 }
 
-// values takes one snapshot at the end. There is no deadline but the caller's: nobody waits for a replay who cannot cancel it.
+// notOffered is a key that was there when the replay began.
+var notOffered = registry.Unavailable{Code: registry.Parked, Seq: -1, Message: "the plugin does not offer the unit any more"}
+
+// values takes one snapshot at the end, of the keys that did not fail on the way: what is known to end a process is not asked for again.
+// There is no deadline but the caller's: nobody waits for a replay who cannot cancel it.
 func (r *replay) values() error {
 	const noDeadline = 1000 * time.Hour
-	block, err := r.host.driver.of(r.session).SnapshotWithin(r.ctx, noDeadline)
-	if err != nil {
+	r.result.AsOfSeq, r.result.Values = r.result.Events-1, map[string]json.RawMessage{}
+	rs := r.host.driver.of(r.session)
+	var sound []string
+	for _, key := range rs.Keys() {
+		if _, failed := r.result.Unavailable[key]; !failed {
+			sound = append(sound, key)
+		}
+	}
+	down := map[string]registry.Unavailable{}
+	ask := func(keys []string) error {
+		if len(keys) == 0 {
+			return nil // No key would be every key.
+		}
+		block, err := rs.SnapshotWithin(r.ctx, noDeadline, keys...)
+		if err != nil {
+			return err
+		}
+		for _, key := range keys {
+			delete(down, key)
+			if v, is := block.Values[key]; is {
+				r.result.Values[key] = v
+			} else if u, is := block.Unavailable[key]; is {
+				down[key] = u
+			} else {
+				down[key] = notOffered
+			}
+		}
+		return nil
+	}
+	if err := ask(sound); err != nil {
 		return err
 	}
-	r.result.AsOfSeq, r.result.Values = block.AsOfSeq, block.Values
-	for key, u := range block.Unavailable {
-		r.unavailable(key, u)
+	if err := r.again(down, ask); err != nil {
+		return err
 	}
-	for key := range r.result.Unavailable {
-		delete(r.result.Values, key) // A key that failed on the way is not served, whatever the snapshot got to.
+	for key, u := range down {
+		if r.result.Unavailable == nil {
+			r.result.Unavailable = map[string]registry.Unavailable{}
+		}
+		r.result.Unavailable[key] = u
 	}
 	return nil
-}
-
-func (r *replay) unavailable(key string, u registry.Unavailable) {
-	if r.result.Unavailable == nil {
-		r.result.Unavailable = map[string]registry.Unavailable{}
-	}
-	r.result.Unavailable[key] = u
 }
 
 // surface reads the events that can be on the surface once more, for what the session does not keep: the history of replacements, and

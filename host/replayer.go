@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 
+	"golang.org/x/sync/semaphore"
+
 	"github.com/foldhost/foldhost/host/internal/spool"
 )
 
@@ -22,6 +24,7 @@ type ReplayerOptions struct {
 type Replayer struct {
 	host  *Host
 	store *spool.Many
+	gate  *semaphore.Weighted
 }
 
 // NewReplayer makes a replayer and begins to start its plugins. Errors are those of Open. Close it.
@@ -32,7 +35,7 @@ func NewReplayer(o ReplayerOptions) (*Replayer, error) {
 		store.Close()
 		return nil, err
 	}
-	return &Replayer{host: h, store: store}, nil
+	return &Replayer{host: h, store: store, gate: newGate()}, nil
 }
 
 // Host is the host that replays run in: its plugins can be looked at.
@@ -51,7 +54,8 @@ func (r *Replayer) Register(u Unit) error {
 // grows with the result. It waits for the first start of every plugin.
 //
 // A log that is refused gives the error of its reader or of acceptance, usually an *event.IndexError; see RefusalOf. A unit that fails is
-// no error: its key is in Unavailable.
+// no error: its key is in Unavailable. A plugin whose process dies is waited for and asked again, until it is known which of its units, at which
+// event, is to blame, or it is parked.
 func (r *Replayer) Replay(ctx context.Context, o ReplayOptions) (result *Result, err error) {
 	header := o.Header
 	if err := header.Check(); err != nil {
@@ -71,7 +75,7 @@ func (r *Replayer) Replay(ctx context.Context, o ReplayOptions) (result *Result,
 	if err := r.host.WaitPlugins(ctx); err != nil {
 		return nil, err
 	}
-	return (&replay{ctx: ctx, host: r.host, session: s, header: o.Header, store: r.store, watch: o.Watch, progress: o.Progress}).run()
+	return (&replay{ctx: ctx, host: r.host, session: s, turn: turn{gate: r.gate}, header: o.Header, store: r.store, watch: o.Watch, progress: o.Progress}).run()
 }
 
 // Close ends the replayer and its plugins, which are killed without being asked: nothing that they know is of use to anybody.

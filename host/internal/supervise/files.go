@@ -117,21 +117,28 @@ func (f *Files) describe(k *fileFacts, d *life.Description) {
 	k.description = d
 }
 
-// recall looks in the directory for what the file at path said about itself the last time; nil when nothing is known.
-func (f *Files) recall(ctx context.Context, path string) *life.Description {
+// recall looks in the directory for what the file at path said about itself the last time; nil when nothing is known. An error is one of reading
+// the plugin's file or the directory.
+func (f *Files) recall(ctx context.Context, path string) (*life.Description, error) {
+	if f.Dir == "" {
+		return nil, nil
+	}
 	digest, err := f.Digest(ctx, path)
-	if f.Dir == "" || err != nil {
-		return nil
+	if err != nil {
+		return nil, err
 	}
 	raw, err := os.ReadFile(f.kept(digest))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
 	if err != nil {
-		return nil
+		return nil, err
 	}
 	d, err := life.DecodeDescription(raw)
 	if err != nil {
-		return nil
+		return nil, nil // damaged, or of another version: it is asked again
 	}
-	return d
+	return d, nil
 }
 
 // keep puts a description into the directory.

@@ -67,6 +67,9 @@ type Plugin struct {
 	mu      sync.Mutex
 	status  Status
 	current *life.Life
+	// serving says that the process is not known to have failed. moved is closed and made anew with each change of status.
+	serving bool
+	moved   chan struct{}
 }
 
 // registration is one unit as it is registered.
@@ -81,7 +84,7 @@ func New(d Deps, by registry.Registrant, spec life.Spec) *Plugin {
 		d.HealthEvery = healthEvery
 	}
 	p := &Plugin{d: d, spec: spec, by: by, ended: make(chan struct{}), tried: make(chan struct{}), again: make(chan struct{}, 1),
-		recount: make(chan struct{}, 1), retry: make(chan struct{}, 1), regs: map[string]*registration{}}
+		recount: make(chan struct{}, 1), retry: make(chan struct{}, 1), regs: map[string]*registration{}, moved: make(chan struct{})}
 	p.ctx, p.stop = context.WithCancel(context.Background())
 	p.stopping, p.kill = context.WithCancel(context.Background())
 	p.status = Status{Name: spec.Plugin, Path: spec.Path, State: Stopped, Since: time.Now()}
@@ -142,6 +145,24 @@ func (p *Plugin) Facts() Status {
 	return p.status
 }
 
+// Settle waits until a process serves, or until none is tried any more by itself: the plugin is parked, or stopped. It gives how it stands
+// then. The error is ctx's.
+func (p *Plugin) Settle(ctx context.Context) (Status, error) {
+	for {
+		p.mu.Lock()
+		s, serving, moved := p.status, p.serving, p.moved
+		p.mu.Unlock()
+		if serving || s.State == Parked || s.State == Stopped {
+			return s, nil
+		}
+		select {
+		case <-moved:
+		case <-ctx.Done():
+			return s, ctx.Err()
+		}
+	}
+}
+
 // Digest hashes the plugin's file, unless that was done before.
 func (p *Plugin) Digest(ctx context.Context) (string, error) {
 	return p.d.Files.Digest(ctx, p.spec.Path)
@@ -161,14 +182,24 @@ func (p *Plugin) set(change func(*Status)) {
 	if p.status.State != before {
 		p.status.Since = time.Now()
 	}
+	p.move()
 	p.mu.Unlock()
+}
+
+// move wakes those who wait for a change of status. mu is held.
+func (p *Plugin) move() {
+	close(p.moved)
+	p.moved = make(chan struct{})
 }
 
 // attempt is one process, or the try to have one. Its failure counts once.
 type attempt struct {
-	life *life.Life
+	generation uint64
+	life       *life.Life
 	// over says that its end is wanted: it does not count.
-	over    atomic.Bool
+	over atomic.Bool
+	// failed says that it was counted.
+	failed  atomic.Bool
 	counted sync.Once
 	upSince atomic.Int64 // in nanoseconds of the epoch, 0 while it is not up
 }
@@ -177,7 +208,6 @@ type attempt struct {
 func (p *Plugin) run() {
 	defer close(p.ended)
 	defer p.finish()
-	p.aside.Go(p.recall)
 	var next *attempt
 	for next != nil || p.ctx.Err() == nil { // A process that is up is ended by serve.
 		a := next
@@ -202,14 +232,17 @@ func (p *Plugin) run() {
 
 // attempt brings a process up.
 func (p *Plugin) attempt() (*attempt, error) {
-	a := &attempt{}
+	a := &attempt{generation: p.d.Generation.Add(1)}
 	facts := p.d.Files.look(p.spec.Path)
 	known := p.d.Files.description(facts)
 	if known != nil {
 		p.set(func(s *Status) { s.Description = known })
+	} else {
+		// With each start: the file may not have been there before, or not readable.
+		p.aside.Go(p.recall)
 	}
 	l, err := life.Start(p.ctx, p.d.Launcher, p.spec, life.Options{
-		Generation:  p.d.Generation.Add(1),
+		Generation:  a.generation,
 		HostVersion: p.d.Version,
 		Known:       known,
 		Described: func(d *life.Description) {
@@ -236,7 +269,11 @@ func (p *Plugin) attempt() (*attempt, error) {
 
 // recall takes what is known of the file from before for true until the plugin says something else.
 func (p *Plugin) recall() {
-	d := p.d.Files.recall(p.ctx, p.spec.Path)
+	d, err := p.d.Files.recall(p.ctx, p.spec.Path)
+	var file *launch.FileError // what the start says as well
+	if err != nil && p.ctx.Err() == nil && !errors.As(err, &file) {
+		p.d.Logger.Warn("what a plugin said about itself before could not be looked up; its event types are not guarded until it is up", "plugin", p.spec.Plugin, "error", err)
+	}
 	if d == nil {
 		return
 	}
@@ -263,13 +300,22 @@ func (p *Plugin) failed(a *attempt, why error, busy bool) {
 		return
 	}
 	a.counted.Do(func() {
+		a.failed.Store(true)
 		now := time.Now()
 		f := restart.Failure{At: now, Busy: busy}
 		if since := a.upSince.Load(); since != 0 {
 			f.Up = now.Sub(time.Unix(0, since))
 		}
 		p.d.Ledger.do(&p.spec, func(h *restart.History) { h.Add(f) })
-		p.set(func(s *Status) { s.LastError = why.Error() })
+		p.set(func(s *Status) {
+			s.LastError = why.Error()
+			if f.Up > 0 {
+				s.Deaths++
+			}
+			if s.Generation == a.generation {
+				p.serving = false
+			}
+		})
 	})
 }
 
@@ -297,7 +343,7 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 				}
 			}
 			a.over.Store(true)
-			p.set(func(s *Status) { s.State = Draining })
+			p.set(func(s *Status) { s.State, p.serving = Draining, false })
 			p.release() // Another plugin takes over while this one still answers.
 			l.End(p.stopping, "the plugin is being stopped")
 			return nil, nil
@@ -361,13 +407,14 @@ func (p *Plugin) adopt(a *attempt) {
 	a.upSince.Store(time.Now().UnixNano())
 	p.register(l, l.First, true)
 	p.mu.Lock()
-	p.current = l
+	p.current, p.serving = l, !a.failed.Load()
 	if p.status.Generation != 0 {
 		p.status.Restarts++
 	}
 	p.status.Pid, p.status.Generation = l.Process.Pid(), l.Generation
 	p.status.State, p.status.Reason, p.status.Until = Ready, "", time.Time{}
 	p.status.Since = time.Now()
+	p.move()
 	p.mu.Unlock()
 	p.d.Changed()
 	p.triedOnce.Do(func() { close(p.tried) })
@@ -381,7 +428,8 @@ func (p *Plugin) lost(why *DiedError) {
 	}
 	p.mu.Lock()
 	p.status.Pid, p.status.Tail = 0, why.Stderr
-	p.current = nil
+	p.current, p.serving = nil, false
+	p.move()
 	p.mu.Unlock()
 	p.d.Changed()
 	p.d.Logger.Error("a plugin's process died", "plugin", p.spec.Plugin, "exit", why.Exit.String())
@@ -437,10 +485,11 @@ func (p *Plugin) finish() {
 	p.release()
 	p.aside.Wait()
 	p.mu.Lock()
-	p.current = nil
+	p.current, p.serving = nil, false
 	p.status.State, p.status.Since, p.status.Pid = Stopped, time.Now(), 0
 	p.status.Reason, p.status.Until = "", time.Time{}
 	p.status.Units, p.status.Tools = nil, nil
+	p.move()
 	p.mu.Unlock()
 	p.triedOnce.Do(func() { close(p.tried) })
 	p.kill()

@@ -36,6 +36,8 @@ type Status struct {
 	// Restarts counts the processes after the first, LastError is the last failure of any, and Tail the end of what it wrote to stderr.
 	Restarts        int
 	LastError, Tail string
+	// Deaths counts the processes that were up and failed. It is counted before anybody else hears of one.
+	Deaths int
 	// Digest is the SHA-256 of the file in hex; empty until it is known.
 	Digest string
 	// Description is nil until the plugin has said what it is once.
