@@ -26,9 +26,10 @@ type Compiled struct {
 	folds map[string]struct{}
 }
 
-// Compile checks a definition and compiles its schemas once. The error is a *DefinitionError and names the first wrong field in
-// the order of Definition. Schemas may refer to nothing outside
-// themselves; $schema may name any published draft.
+// Compile checks a definition and compiles its schemas once. The error is a *DefinitionError and names the first wrong field in the
+// order of Definition. A schema is at most MaxSchemaBytes, refers to nothing outside itself, and is simple enough to be checked in a
+// time that its values are worth: no $dynamicRef, no number of more than 1,000 characters, no pattern that repeats without measure.
+// $schema may name any published draft.
 func Compile(d Definition) (*Compiled, error) {
 	refuse := func(rule, format string, args ...any) (*Compiled, error) {
 		return nil, &DefinitionError{Key: d.Key, Rule: rule, Reason: fmt.Sprintf(format, args...)}
