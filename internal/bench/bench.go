@@ -150,8 +150,8 @@ func Surface(place Place) func(*testing.B) {
 	}
 }
 
-// BuildTodos measures building the cell of the todos unit from a stored log of 100,000 events of which 1 % are its own, lists of ten items. An
-// operation is one cell.
+// BuildTodos measures building the cell of the todos unit from a stored log of 100,000 events of which 1 % are its own: starts of turns, and in each
+// turn a list of ten items. An operation is one cell.
 func BuildTodos(b *testing.B) {
 	def, err := todounit.Projection.Definition()
 	if err != nil {
@@ -162,7 +162,7 @@ func BuildTodos(b *testing.B) {
 
 // BuildOwn is BuildTodos for a unit that only counts those events, and BuildEverything for the same fold over all events: what differs is the
 // filter alone.
-func BuildOwn(b *testing.B)        { build(b, counter("own", []string{todounit.WriteType})) }
+func BuildOwn(b *testing.B)        { build(b, counter("own", []string{todounit.WriteType, event.TurnStart})) }
 func BuildEverything(b *testing.B) { build(b, counter("every", nil)) }
 
 // BuildTyped is BuildEverything for a unit written with the SDK, as an author would: each event is decoded into a type.
@@ -304,9 +304,12 @@ func newLog(b *testing.B, n int) eventlog.Store {
 	return store
 }
 
-// logged is event seq of a log like those of agents: mostly chunks, 1 % lists of tasks.
+// logged is event seq of a log like those of agents: turns of 200 events, mostly chunks, each with a list of tasks.
 func logged(seq int64) (string, json.RawMessage) {
-	if seq%100 == 99 {
+	switch seq % 200 {
+	case 0:
+		return event.TurnStart, fmt.Appendf(nil, `{"turn":%d}`, 1+seq/200)
+	case 100:
 		return todounit.WriteType, tenTodos()
 	}
 	return event.AssistantChunk, fmt.Appendf(nil, `{"turn":1,"step":1,"chunk":{"type":"text-delta","index":0,"text":"word %d "}}`, seq)

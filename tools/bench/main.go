@@ -133,7 +133,7 @@ func claims() []claim {
 		below("surface of 100,000 nodes: a replace of 50 every 100, at the tail, per event", "surface, tail", 200*time.Nanosecond),
 		below("the same in the middle", "surface, middle", 200*time.Nanosecond),
 		below("the same at the head", "surface, head", 200*time.Nanosecond),
-		below("building a `todos` cell over 100,000 events, 1 % its own, lists of ten", "build todos", 0),
+		below("building a `todos` cell over 100,000 events, 1 % its own: starts of turns, lists of ten", "build todos", 0),
 		ratio("the same, to a unit written with the SDK that folds everything, from the same store", "build todos", "build typed", 1.0/20),
 		ratio("one counting fold over that 1 %, to the same fold over everything", "build own", "build everything", 1.0/20),
 		below("the counting fold over everything: no decoding at all", "build everything", 0),
