@@ -3,7 +3,9 @@ package supervise
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"io/fs"
 	"os"
@@ -17,7 +19,7 @@ import (
 // Files remembers what is known of plugin files, so that one that has not changed is hashed and asked what it is once: fifty plugins
 // of 20 MB would be hashed for a second. A file counts as the same while the system says so and its size and times are the same.
 //
-// Where there is a directory, descriptions are also kept in it, by the digest of the file: after a new start of the host it is known which event
+// Where there is a directory, descriptions are also kept in it, by the digest of the file and what it is started with: after a new start of the host it is known which event
 // types a plugin owns before it is up, and also when it does not come up at all. What lies there is a shortcut: what is damaged or cannot be
 // written is as if it were not there. Safe for concurrent use.
 type Files struct {
@@ -33,9 +35,9 @@ type fileFacts struct {
 	info fs.FileInfo
 	// hashing has room for the one who hashes; others wait for it, or for their contexts.
 	hashing chan struct{}
-	// Guarded by Files.mu: digest is empty until the file was hashed, description nil until the plugin was asked.
-	digest      string
-	description *life.Description
+	// Guarded by Files.mu: digest is empty until the file was hashed, descriptions are there once the plugin was asked, by variant.
+	digest       string
+	descriptions map[string]*life.Description
 }
 
 // look finds the facts of the file at path, or begins new ones. nil when there is no file.
@@ -99,35 +101,49 @@ func (f *Files) Digest(ctx context.Context, path string) (string, error) {
 	return digest, nil
 }
 
-func (f *Files) description(k *fileFacts) *life.Description {
+// variant tells apart what one file is started as: an interpreter is as many plugins as it is given scripts. Empty for no arguments and no
+// variables.
+func variant(s *life.Spec) string {
+	if len(s.Args) == 0 && len(s.Env) == 0 {
+		return ""
+	}
+	raw, _ := json.Marshal([2][]string{s.Args, s.Env}) // strings have no error
+	sum := sha256.Sum256(raw)
+	return hex.EncodeToString(sum[:])
+}
+
+func (f *Files) description(k *fileFacts, variant string) *life.Description {
 	if k == nil {
 		return nil
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return k.description
+	return k.descriptions[variant]
 }
 
-func (f *Files) describe(k *fileFacts, d *life.Description) {
+func (f *Files) describe(k *fileFacts, variant string, d *life.Description) {
 	if k == nil {
 		return
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	k.description = d
+	if k.descriptions == nil {
+		k.descriptions = map[string]*life.Description{}
+	}
+	k.descriptions[variant] = d
 }
 
-// recall looks in the directory for what the file at path said about itself the last time; nil when nothing is known. An error is one of reading
+// recall looks in the directory for what the plugin said about itself the last time; nil when nothing is known. An error is one of reading
 // the plugin's file or the directory.
-func (f *Files) recall(ctx context.Context, path string) (*life.Description, error) {
+func (f *Files) recall(ctx context.Context, spec *life.Spec) (*life.Description, error) {
 	if f.Dir == "" {
 		return nil, nil
 	}
-	digest, err := f.Digest(ctx, path)
+	digest, err := f.Digest(ctx, spec.Path)
 	if err != nil {
 		return nil, err
 	}
-	raw, err := os.ReadFile(f.kept(digest))
+	raw, err := os.ReadFile(f.kept(digest, variant(spec)))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -142,15 +158,16 @@ func (f *Files) recall(ctx context.Context, path string) (*life.Description, err
 }
 
 // keep puts a description into the directory.
-func (f *Files) keep(ctx context.Context, path string, d *life.Description) error {
+func (f *Files) keep(ctx context.Context, spec *life.Spec, d *life.Description) error {
 	if f.Dir == "" {
 		return nil
 	}
-	digest, err := f.Digest(ctx, path)
+	digest, err := f.Digest(ctx, spec.Path)
 	if err != nil {
 		return err
 	}
-	if had, err := os.ReadFile(f.kept(digest)); err == nil && bytes.Equal(had, d.Raw) {
+	kept := f.kept(digest, variant(spec))
+	if had, err := os.ReadFile(kept); err == nil && bytes.Equal(had, d.Raw) {
 		return nil
 	}
 	if err := os.MkdirAll(f.Dir, 0o700); err != nil {
@@ -164,7 +181,7 @@ func (f *Files) keep(ctx context.Context, path string, d *life.Description) erro
 	_, err = tmp.Write(d.Raw)
 	err = errors.Join(err, tmp.Close())
 	if err == nil {
-		err = os.Rename(tmp.Name(), f.kept(digest))
+		err = os.Rename(tmp.Name(), kept)
 	}
 	if err != nil {
 		os.Remove(tmp.Name())
@@ -172,4 +189,10 @@ func (f *Files) keep(ctx context.Context, path string, d *life.Description) erro
 	return err
 }
 
-func (f *Files) kept(digest string) string { return filepath.Join(f.Dir, digest+".describe") }
+func (f *Files) kept(digest, variant string) string {
+	if variant != "" {
+		sum := sha256.Sum256([]byte(digest + variant)) // two digests in one name would be too long for some file systems
+		digest = hex.EncodeToString(sum[:])
+	}
+	return filepath.Join(f.Dir, digest+".describe")
+}

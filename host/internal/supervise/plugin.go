@@ -234,7 +234,11 @@ func (p *Plugin) run() {
 func (p *Plugin) attempt() (*attempt, error) {
 	a := &attempt{generation: p.d.Generation.Add(1)}
 	facts := p.d.Files.look(p.spec.Path)
-	known := p.d.Files.description(facts)
+	as := variant(&p.spec)
+	known := p.d.Files.description(facts, as)
+	if len(p.spec.Args) > 0 {
+		known = nil // What it is may lie in another file that an argument names, which may have changed. Asking takes a millisecond.
+	}
 	if known != nil {
 		p.set(func(s *Status) { s.Description = known })
 	} else {
@@ -246,7 +250,7 @@ func (p *Plugin) attempt() (*attempt, error) {
 		HostVersion: p.d.Version,
 		Known:       known,
 		Described: func(d *life.Description) {
-			p.d.Files.describe(facts, d)
+			p.d.Files.describe(facts, as, d)
 			p.set(func(s *Status) { s.Description = d })
 			p.d.Changed()
 			if d != known {
@@ -269,7 +273,7 @@ func (p *Plugin) attempt() (*attempt, error) {
 
 // recall takes what is known of the file from before for true until the plugin says something else.
 func (p *Plugin) recall() {
-	d, err := p.d.Files.recall(p.ctx, p.spec.Path)
+	d, err := p.d.Files.recall(p.ctx, &p.spec)
 	var file *launch.FileError // what the start says as well
 	if err != nil && p.ctx.Err() == nil && !errors.As(err, &file) {
 		p.d.Logger.Warn("what a plugin said about itself before could not be looked up; its event types are not guarded until it is up", "plugin", p.spec.Plugin, "error", err)
@@ -289,7 +293,7 @@ func (p *Plugin) recall() {
 }
 
 func (p *Plugin) keep(d *life.Description) {
-	if err := p.d.Files.keep(p.ctx, p.spec.Path, d); err != nil && p.ctx.Err() == nil {
+	if err := p.d.Files.keep(p.ctx, &p.spec, d); err != nil && p.ctx.Err() == nil {
 		p.d.Logger.Warn("what a plugin says about itself could not be kept; it is asked again", "plugin", p.spec.Plugin, "error", err)
 	}
 }

@@ -100,6 +100,11 @@ func (s *server) stumble(call string) {
 
 func (s *server) Describe(context.Context, *pluginproto.DescribeRequest) (*pluginproto.DescribeResponse, error) {
 	s.stumble("describe")
+	if file := s.modes["exit-describe-if"]; file != "" {
+		if _, err := os.Stat(file); err == nil {
+			os.Exit(3)
+		}
+	}
 	d := &pluginproto.DescribeResponse{
 		Name: "wrongplugin", Version: "1.2.3", Summary: "a plugin for tests",
 		ConfigSchema: []byte(`{"type":"object","properties":{"limit":{"type":"integer"}},"additionalProperties":false}`),
