@@ -168,10 +168,14 @@ func BuildEverything(b *testing.B) { build(b, counter("every", nil)) }
 // BuildTyped is BuildEverything for a unit written with the SDK, as an author would: each event is decoded into a type.
 func BuildTyped(b *testing.B) {
 	type payload struct {
-		Turn  int                        `json:"turn"`
-		Step  int                        `json:"step"`
-		Chunk struct{ Text string }      `json:"chunk"`
-		Todos []struct{ Content string } `json:"todos"`
+		Turn  int `json:"turn"`
+		Step  int `json:"step"`
+		Chunk struct {
+			Text string `json:"text"`
+		} `json:"chunk"`
+		Todos []struct {
+			Content string `json:"content"`
+		} `json:"todos"`
 	}
 	def, err := sdk.ProjectionDefinition[int, int]{
 		Key: "typed", StateVersion: 1,
