@@ -90,6 +90,9 @@ func TestAReplayFindsTheUnitThatEndsItsProcess(t *testing.T) {
 					t.Fatal(err)
 				}
 				poisoned(t, res)
+				if message := res.Unavailable["count"].Message; how == "goroutine" && !strings.Contains(message, "panic: poisoned in a goroutine") {
+					t.Errorf("the panic is not in %q", message)
+				}
 				if watched {
 					same(t, "what was heard", strings.Join(w.heard, "; "), "s has 4; 0 step count@0=1 good/sum@0=1 last@0=1 sum@0=1; "+
 						"1 step count@1=2 good/sum@1=3 last@1=2 sum@1=3; 2 poison; 3 step good/sum@3=7 last@3=4 sum@3=7")

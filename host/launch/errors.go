@@ -34,7 +34,7 @@ type StartError struct {
 	Err  error
 }
 
-// Error names plugin, phase, file, cause, exit and hint in one line. It quotes stdout and the last line of stderr; the rest is in
+// Error names plugin, phase, file, cause, exit and hint in one line. It quotes stdout and the last words on stderr; the rest is in
 // the fields.
 func (e *StartError) Error() string {
 	var b strings.Builder
@@ -50,7 +50,7 @@ func (e *StartError) Error() string {
 	if e.Stdout != "" {
 		fmt.Fprintf(&b, "; on stdout: %q", firstLine(e.Stdout))
 	}
-	if last := lastLine(e.Stderr); last != "" {
+	if last := LastWords(e.Stderr); last != "" {
 		fmt.Fprintf(&b, "; last on stderr: %q", last)
 	}
 	if e.Hint != "" {
@@ -67,11 +67,6 @@ const quoteBytes = 200
 func firstLine(s string) string {
 	s, _, _ = strings.Cut(s, "\n")
 	return shorten(s)
-}
-
-func lastLine(s string) string {
-	s = strings.TrimRight(s, "\n")
-	return shorten(s[strings.LastIndexByte(s, '\n')+1:])
 }
 
 func shorten(s string) string {

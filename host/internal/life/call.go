@@ -58,7 +58,7 @@ func (l *Life) callFailed(ctx context.Context, err error) error {
 	case codes.DeadlineExceeded:
 		return &unit.DeadlineError{Reason: fmt.Sprintf("the tool did not end within %v", l.limits.Tool)}
 	case codes.Unavailable, codes.Canceled:
-		if why := l.obituary(); why != "" {
+		if why := l.Obituary(); why != "" {
 			return &unit.GoneError{Reason: why}
 		}
 		return &unit.GoneError{Reason: "the connection to it broke"}

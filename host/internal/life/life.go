@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -151,7 +152,7 @@ func (l *Life) register(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	l.Instance = remote.New(remote.Options{Stream: fold, Cancel: l.cancel, Generation: o.Generation, Deadline: l.limits.Batch, Broken: l.breakDown, Obituary: l.obituary})
+	l.Instance = remote.New(remote.Options{Stream: fold, Cancel: l.cancel, Generation: o.Generation, Deadline: l.limits.Batch, Broken: l.breakDown, Obituary: l.Obituary})
 	stream, err := l.client.Registrations(l.ctx, &pluginproto.RegistrationsRequest{})
 	if err != nil {
 		return err
@@ -220,13 +221,17 @@ func (l *Life) breakDown(why error, busy bool) {
 // lastWords is how long an exit is waited for when a stream broke: a process closes its connections as it ends, a moment before that is known.
 const lastWords = time.Second
 
-// obituary says how the process ended; empty when it lives.
-func (l *Life) obituary() string {
+// Obituary says how the process ended, and its last words; empty when it lives.
+func (l *Life) Obituary() string {
 	timer := time.NewTimer(lastWords)
 	defer timer.Stop()
 	select {
 	case <-l.Process.Exited():
-		return l.Process.Exit().String()
+		exit := l.Process.Exit()
+		if last := launch.LastWords(l.Process.Tail()); last != "" && exit.KilledFor == "" {
+			return fmt.Sprintf("%s; last on stderr: %q", exit, last)
+		}
+		return exit.String()
 	case <-timer.C:
 		return ""
 	}

@@ -1,7 +1,6 @@
 package supervise
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/foldhost/foldhost/host/internal/restart"
@@ -16,28 +15,19 @@ type DiedError struct {
 	Stderr string
 }
 
-func (e *DiedError) Error() string { return fmt.Sprintf("plugin %q died: %s", e.Plugin, e.Exit) }
-
-// parkReason says why a plugin is parked, and quotes its last words.
-func parkReason(why error, permanent bool, recent int) string {
-	text := why.Error()
-	var died *DiedError
-	if errors.As(why, &died) {
-		if last := lastLines(died.Stderr); last != "" {
-			text += "; last on stderr: " + last
-		}
+// Error quotes its last words.
+func (e *DiedError) Error() string {
+	text := fmt.Sprintf("plugin %q died: %s", e.Plugin, e.Exit)
+	if last := launch.LastWords(e.Stderr); last != "" && e.Exit.KilledFor == "" {
+		text += fmt.Sprintf("; last on stderr: %q", last)
 	}
-	if permanent {
-		return text
-	}
-	return fmt.Sprintf("%d failures within %v; the last: %s", recent, restart.Period, text)
+	return text
 }
 
-// lastLines gives the end of an output, a few lines at most.
-func lastLines(s string) string {
-	const most = 500
-	if len(s) > most {
-		s = s[len(s)-most:]
+// parkReason says why a plugin is parked.
+func parkReason(why error, permanent bool, recent int) string {
+	if permanent {
+		return why.Error()
 	}
-	return fmt.Sprintf("%q", s)
+	return fmt.Sprintf("%d failures within %v; the last: %v", recent, restart.Period, why)
 }

@@ -353,7 +353,7 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 			return nil, nil
 		case <-l.Process.Exited():
 			exit := l.Process.Exit()
-			l.Fail(&unit.GoneError{Reason: exit.String()})
+			l.Fail(&unit.GoneError{Reason: l.Obituary()})
 			l.Bury(exit.String())
 			why := &DiedError{Plugin: p.spec.Plugin, Exit: exit, Stderr: l.Process.Tail()}
 			p.failed(a, why, false) // Counted before, unless it broke in the moment in which it came up.
