@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -35,8 +36,9 @@ func pluginListCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Start the plugins and say how each one stands",
-		Long:  "list starts every plugin, says how it stands, and stops it again. It fails when one of them does not start.",
-		Args:  wrongUsage(cobra.NoArgs),
+		Long: "list starts every plugin, says how it stands, and stops it again. It fails when one of them does not start,\n" +
+			"and when a file that would be one is refused: it is not safe to run, or cannot be read.",
+		Args: wrongUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o, err := flags.options()
 			if err != nil {
@@ -51,9 +53,9 @@ func pluginListCommand() *cobra.Command {
 				return err
 			}
 			plugins := h.Plugins(cmd.Context())
-			var passed []discover.Passed
-			if all {
-				passed = h.PassedFiles()
+			passed := slices.Clone(h.PassedFiles())
+			if !all {
+				passed = slices.DeleteFunc(passed, func(p discover.Passed) bool { return !p.Refused })
 			}
 			if err := render.Plugins(cmd.OutOrStdout(), plugins, passed, asJSON); err != nil {
 				return err
@@ -63,11 +65,17 @@ func pluginListCommand() *cobra.Command {
 					return &reportedError{fmt.Errorf("plugin %s is %s", p.Name, p.State)}
 				}
 			}
+			for _, p := range passed {
+				off := slices.ContainsFunc(plugins, func(known host.Plugin) bool { return known.Name == p.Name && known.State == host.PluginDisabled })
+				if p.Refused && !off {
+					return &reportedError{fmt.Errorf("%s is refused", p.Path)}
+				}
+			}
 			return nil
 		},
 	}
 	flags.register(cmd.Flags())
-	cmd.Flags().BoolVar(&all, "all", false, "also list the files that are no plugins, with the reasons")
+	cmd.Flags().BoolVar(&all, "all", false, "also list the files that are something else than a plugin, with the reasons")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
@@ -78,7 +86,7 @@ func pluginInspectCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect PATH",
 		Short: "Start one plugin and show everything that it says about itself",
-		Args:  wrongUsage(cobra.ExactArgs(1)),
+		Args:  wrongUsage(exactly("PATH")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o, err := flags.inspecting()
 			if err != nil {
@@ -101,7 +109,7 @@ func pluginValidateCommand() *cobra.Command {
 		Short: "Say whether plugins would load, and if not why",
 		Long: "validate checks the file and its architecture, the handshake, the description, the config, the registrations with\n" +
 			"their schemas, and the laws that every unit must keep, each over an empty log.",
-		Args: wrongUsage(cobra.ExactArgs(1)),
+		Args: wrongUsage(exactly("PATH or DIR")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.judge(cmd, args[0], nil, asJSON)
 		},
@@ -120,7 +128,7 @@ func pluginTestCommand() *cobra.Command {
 		Short: "Hold a plugin against the laws over a recorded log",
 		Long: "test is validate with events: each unit is folded over the log, once more, in two parts at many places, and for the last value\n" +
 			"only; every state and value is checked against its schema. It works for plugins in any language.",
-		Args: wrongUsage(cobra.ExactArgs(1)),
+		Args: wrongUsage(exactly("PATH")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var events []event.Event
 			if log != "" {

@@ -160,13 +160,24 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 		}
 		notes(w, p)
 	}
-	if len(passed) > 0 {
-		fmt.Fprintln(w, "\nFiles that are no plugins:")
-	}
+	files(w, "Files that are refused:", passed, true)
+	files(w, "Files that are no plugins:", passed, false)
+	return nil
+}
+
+// files lists the passed files that are refused, or those that are not.
+func files(w io.Writer, title string, passed []discover.Passed, refused bool) {
+	first := true
 	for _, p := range passed {
+		if p.Refused != refused {
+			continue
+		}
+		if first {
+			fmt.Fprintf(w, "\n%s\n", title)
+			first = false
+		}
 		fmt.Fprintf(w, "  %s\n", Passed(p))
 	}
-	return nil
 }
 
 // Trouble says in one line what is wrong with a plugin that is not up.
