@@ -105,15 +105,19 @@ func TestAReplayFindsTheUnitThatEndsItsProcess(t *testing.T) {
 
 // TestLogsThatAreReplayedTogetherDoNotSharePoison: given several logs at once of which some are poisoned, only those have a unit that failed.
 func TestLogsThatAreReplayedTogetherDoNotSharePoison(t *testing.T) {
-	for _, how := range []string{"exit", "hang"} {
-		t.Run(how, func(t *testing.T) {
+	for _, c := range []struct {
+		how   string
+		every int
+	}{{"exit", 3}, {"hang", 3}, {"exit", 1}} {
+		how, every := c.how, c.every
+		t.Run(fmt.Sprintf("%s in every %d", how, every), func(t *testing.T) {
 			t.Parallel()
 			r := newReplayer(t, plugs{"wrong": withQuick(wrong(t)), "good": wrong(t, "prefix=good/", "only=sum", "owns=good/thing")})
 			var all sync.WaitGroup
 			for i := range 6 {
 				all.Go(func() {
 					what := []any{1, 2, how, 4}
-					if i%3 != 0 {
+					if i%every != 0 {
 						what = []any{1, 2, 3, 4}
 					}
 					res, err := r.Replay(t.Context(), host.ReplayOptions{Header: header, Events: script(what...)})
@@ -121,7 +125,7 @@ func TestLogsThatAreReplayedTogetherDoNotSharePoison(t *testing.T) {
 						t.Error(err)
 						return
 					}
-					if i%3 == 0 {
+					if i%every == 0 {
 						poisoned(t, res)
 						return
 					}
