@@ -38,7 +38,7 @@ const (
 // learned. While it does, no other replay folds anything: what dies, dies of this one.
 func (r *replay) again(down map[string]registry.Unavailable, ask func(keys []string) error) error {
 	keys := passing(down)
-	if len(keys) == 0 || r.host.plugins == nil {
+	if len(keys) == 0 {
 		return nil
 	}
 	if err := r.turn.take(r.ctx, alone); err != nil {

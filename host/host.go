@@ -35,8 +35,7 @@ type Host struct {
 	sessions *session.Set
 	registry *registry.Registry
 	driver   *driver
-	// plugins is nil for a host without plugin processes.
-	plugins *plugins
+	plugins  *plugins
 
 	closing sync.Once
 	closed  error
@@ -79,17 +78,18 @@ func Open(o Options) (*Host, error) {
 			told(by, session, key, seq)
 		}
 	}
-	h := New(o)
-	h.plugins = p
-	if err := p.start(specs, *o.Plugins, h.registry, h.sessions); err != nil {
+	h := compose(o, p)
+	if err := p.start(specs, *o.Plugins, h.registry); err != nil {
 		return nil, errors.Join(err, h.Close())
 	}
 	return h, nil
 }
 
 // New composes a host without plugin processes. Nothing runs until a session is opened or a unit registered.
-func New(o Options) *Host {
-	h := &Host{store: o.Store}
+func New(o Options) *Host { return compose(o, &plugins{}) }
+
+func compose(o Options, p *plugins) *Host {
+	h := &Host{store: o.Store, plugins: p}
 	if h.store == nil {
 		h.store, h.owned = memory.New(), true
 	}
@@ -104,6 +104,7 @@ func New(o Options) *Host {
 	o.Session.Logger = o.Logger
 	o.Session.Driver = h.driver
 	h.sessions = session.NewSet(h.store, o.Session)
+	p.guardSessions(h.sessions)
 	return h
 }
 
@@ -133,9 +134,7 @@ func (h *Host) close(ctx context.Context) error {
 func (h *Host) end(ctx context.Context) error {
 	err := h.sessions.Close()
 	h.registry.Close()
-	if h.plugins != nil {
-		h.plugins.stop(ctx)
-	}
+	h.plugins.stop(ctx)
 	if h.owned {
 		err = errors.Join(err, h.store.Close())
 	}

@@ -29,13 +29,13 @@ type owner struct {
 type OwnedError struct{ Type, Owner string }
 
 func (e *OwnedError) Error() string {
-	return fmt.Sprintf("%q belongs to plugin %q, whose name comes first; nobody else can own it", e.Type, e.Owner)
+	return fmt.Sprintf("%q belongs to plugin %q, which comes first; nobody else can own it", e.Type, e.Owner)
 }
 
-// newOwners gives each type to the first plugin by name that claims it, whether it runs or not.
+// newOwners gives each type to the first plugin that claims it, whether it runs or not: those of this process, then the others by name.
 func newOwners(all []supervise.Status) *owners {
 	o := &owners{byType: map[string]owner{}, refused: map[string][]life.Refusal{}}
-	for _, s := range all { // by name
+	for _, s := range all {
 		if s.Description == nil {
 			continue
 		}

@@ -93,11 +93,8 @@ type RefusedOffer struct {
 
 func (r RefusedOffer) String() string { return fmt.Sprintf("%s %q: %v", r.What, r.Name, r.Err) }
 
-// Plugins lists every plugin, those that are disabled or missing included, sorted by name. It hashes files that were not hashed yet, until ctx ends.
+// Plugins lists every plugin, those that are disabled or missing or run in this process included, sorted by name. It hashes files that were not hashed yet, until ctx ends.
 func (h *Host) Plugins(ctx context.Context) []Plugin {
-	if h.plugins == nil {
-		return nil
-	}
 	all := slices.Clone(h.plugins.idle)
 	owners, tools := h.plugins.owners.Load(), h.plugins.tools.Load()
 	for _, one := range h.plugins.list {
@@ -106,23 +103,20 @@ func (h *Host) Plugins(ctx context.Context) []Plugin {
 		p.Warnings = h.plugins.warnings[p.Name]
 		all = append(all, p)
 	}
+	for _, s := range h.plugins.residents() {
+		all = append(all, pluginOf(s, owners, tools))
+	}
 	slices.SortFunc(all, func(a, b Plugin) int { return strings.Compare(a.Name, b.Name) })
 	return all
 }
 
 // PassedFiles are the files of the plugin directory that are no plugins, with the reasons.
 func (h *Host) PassedFiles() []discover.Passed {
-	if h.plugins == nil {
-		return nil
-	}
 	return h.plugins.passed
 }
 
 // WaitPlugins waits until the first start of every plugin has ended, well or not. The error is ctx's.
 func (h *Host) WaitPlugins(ctx context.Context) error {
-	if h.plugins == nil {
-		return nil
-	}
 	return h.plugins.wait(ctx)
 }
 
@@ -136,9 +130,6 @@ func (e *UnknownPluginError) Error() string {
 // RestartPlugin brings up a new process of a plugin, which takes over without a gap once it is up; one that waits or is parked starts at
 // once, and its failures are forgotten. It does not wait. The error is *UnknownPluginError.
 func (h *Host) RestartPlugin(name string) error {
-	if h.plugins == nil {
-		return &UnknownPluginError{name}
-	}
 	one := h.plugins.find(name)
 	if one == nil {
 		return &UnknownPluginError{name}
@@ -150,9 +141,6 @@ func (h *Host) RestartPlugin(name string) error {
 // StopPlugin stops a plugin for good: its units are released, so that the next plugin by name takes over those that it has as well, and its
 // process is asked to end, or killed when ctx ends. Its event types stay guarded. Errors: *UnknownPluginError, that of ctx.
 func (h *Host) StopPlugin(ctx context.Context, name string) error {
-	if h.plugins == nil {
-		return &UnknownPluginError{name}
-	}
 	one := h.plugins.find(name)
 	if one == nil {
 		return &UnknownPluginError{name}
@@ -170,8 +158,8 @@ func pluginOf(s supervise.Status, owners *owners, tools *tools) Plugin {
 	}
 	for i := range s.Tools {
 		t := toolOf(&s.Tools[i])
-		if first := tools.find(t.Name); first != nil && first.plugin.Spec().Plugin != s.Name {
-			t.ShadowedBy = first.plugin.Spec().Plugin
+		if first := tools.find(t.Name); first != nil && first.plugin != s.Name {
+			t.ShadowedBy = first.plugin
 		}
 		p.Tools = append(p.Tools, t)
 	}

@@ -51,9 +51,11 @@ type plugins struct {
 	warnings map[string][]string
 	removed  func()
 
-	mu     sync.Mutex
-	owners atomic.Pointer[owners]
-	tools  atomic.Pointer[tools]
+	mu sync.Mutex
+	// resident are the plugins that run in this process, in the order in which they came. Guarded by mu.
+	resident []supervise.Status
+	owners   atomic.Pointer[owners]
+	tools    atomic.Pointer[tools]
 }
 
 // newPlugins finds the plugins and makes them, without starting any.
@@ -109,6 +111,12 @@ func newPlugins(o PluginOptions, logger *slog.Logger) (*plugins, []life.Spec, er
 	return p, specs, nil
 }
 
+// guardSessions begins to look at every append.
+func (p *plugins) guardSessions(sessions *session.Set) {
+	p.changed()
+	p.removed = sessions.AddHook(p.guard)
+}
+
 // specOf says how to start a plugin.
 func specOf(name, path string, c config.Plugin) life.Spec {
 	t := c.Timeouts
@@ -135,7 +143,7 @@ func batchDeadline(specs []life.Spec) time.Duration {
 }
 
 // start brings all plugins up, each on its own.
-func (p *plugins) start(specs []life.Spec, o PluginOptions, r *registry.Registry, sessions *session.Set) error {
+func (p *plugins) start(specs []life.Spec, o PluginOptions, r *registry.Registry) error {
 	var err error
 	if p.launcher, err = launch.New(launch.Options{Logger: p.logger, SocketDir: o.SocketDir}); err != nil {
 		return err
@@ -146,7 +154,6 @@ func (p *plugins) start(specs []life.Spec, o PluginOptions, r *registry.Registry
 		p.list = append(p.list, supervise.New(deps, registry.Registrant{Plugin: spec.Plugin}, spec))
 	}
 	p.changed()
-	p.removed = sessions.AddHook(p.guard)
 	for _, one := range p.list {
 		one.Start()
 	}
@@ -157,12 +164,25 @@ func (p *plugins) start(specs []life.Spec, o PluginOptions, r *registry.Registry
 func (p *plugins) changed() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	all := make([]supervise.Status, len(p.list))
-	for i, one := range p.list {
-		all[i] = one.Facts()
+	p.changedLocked()
+}
+
+// changedLocked is changed with mu held. Plugins of this process come first: nothing that a process says takes away what they have.
+func (p *plugins) changedLocked() {
+	all := slices.Clone(p.resident)
+	for _, one := range p.list {
+		all = append(all, one.Facts())
 	}
 	p.owners.Store(newOwners(all))
-	p.tools.Store(newTools(p.list, all))
+	p.tools.Store(newTools(all, p.state))
+}
+
+// state says how a plugin stands.
+func (p *plugins) state(name string) PluginState {
+	if one := p.find(name); one != nil {
+		return PluginState(one.Facts().State)
+	}
+	return PluginReady // It runs in this process.
 }
 
 // released lets every plugin try again what it was refused.

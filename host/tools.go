@@ -22,15 +22,16 @@ type tools struct{ byName map[string]*servedTool }
 // servedTool is a tool with its plugin, and what decides whether its values were overtaken.
 type servedTool struct {
 	*life.Tool
-	plugin *supervise.Plugin
+	plugin string
+	state  func() PluginState
 	// folds are the event types that units of the plugin fold; nil is every type.
 	folds []string
 }
 
-// newTools gives each name to the first plugin by name that offers it.
-func newTools(list []*supervise.Plugin, all []supervise.Status) *tools {
+// newTools gives each name to the first plugin that offers it. state says how a plugin stands.
+func newTools(all []supervise.Status, state func(plugin string) PluginState) *tools {
 	t := &tools{byName: map[string]*servedTool{}}
-	for i, s := range all { // by name
+	for _, s := range all {
 		folds := []string{}
 		for _, u := range s.Units {
 			if u.Events == nil {
@@ -42,7 +43,7 @@ func newTools(list []*supervise.Plugin, all []supervise.Status) *tools {
 		for j := range s.Tools {
 			tool := &s.Tools[j]
 			if t.byName[tool.Name] == nil {
-				t.byName[tool.Name] = &servedTool{tool, list[i], folds}
+				t.byName[tool.Name] = &servedTool{tool, s.Name, func() PluginState { return state(s.Name) }, folds}
 			}
 		}
 	}
@@ -97,10 +98,7 @@ const maxAsks = 3
 // What a caller can put right is no error but a result with IsError: wrong arguments, a tool that refuses, values that are overtaken again and
 // again. Errors: *UnknownToolError, *PluginUnavailableError, *ToolBrokenError, those of Snapshot and of session.AppendBatch, ctx's.
 func (h *Host) CallTool(ctx context.Context, s *session.Session, name string, arguments json.RawMessage) (ToolResult, error) {
-	var tool *servedTool
-	if h.plugins != nil {
-		tool = h.plugins.tools.Load().find(name)
-	}
+	tool := h.plugins.tools.Load().find(name)
 	if tool == nil {
 		return ToolResult{}, &UnknownToolError{name}
 	}
@@ -174,21 +172,21 @@ func (c *toolCall) failed(ctx context.Context, err error) (ToolResult, error) {
 	var refused *life.FailureError
 	var gone *unit.GoneError
 	var late *unit.DeadlineError
-	plugin := c.tool.plugin.Spec().Plugin
+	plugin := c.tool.plugin
 	switch {
 	case errors.As(err, &refused):
 		return ToolResult{IsError: true, Text: refused.Message}, nil
 	case ctx.Err() != nil:
 		return ToolResult{}, ctx.Err()
 	case errors.As(err, &gone), errors.As(err, &late):
-		return ToolResult{}, &PluginUnavailableError{Plugin: plugin, State: PluginState(c.tool.plugin.Facts().State), Err: err}
+		return ToolResult{}, &PluginUnavailableError{Plugin: plugin, State: c.tool.state(), Err: err}
 	}
 	return ToolResult{}, &ToolBrokenError{Plugin: plugin, Tool: c.tool.Name, Reason: err.Error()}
 }
 
 // check says what a tool must not give back.
 func (c *toolCall) check(r *unit.ToolResult) error {
-	plugin := c.tool.plugin.Spec().Plugin
+	plugin := c.tool.plugin
 	broken := func(format string, args ...any) error {
 		return &ToolBrokenError{Plugin: plugin, Tool: c.tool.Name, Reason: fmt.Sprintf(format, args...)}
 	}
@@ -266,9 +264,6 @@ func mismatches(all []unit.Mismatch) string {
 
 // Tools lists the tools that can be called, sorted by name; one that another shadows is not among them.
 func (h *Host) Tools() []PluginTool {
-	if h.plugins == nil {
-		return nil
-	}
 	var all []PluginTool
 	for _, t := range h.plugins.tools.Load().byName {
 		all = append(all, toolOf(t.Tool))

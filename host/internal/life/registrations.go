@@ -94,17 +94,27 @@ func (l *Life) readTool(m *pluginproto.Tool, keys map[string]bool) (Tool, error)
 	default:
 		t.Retry = unit.RetryNever + 1 // CheckTool refuses it.
 	}
-	if err := unit.CheckTool(&t.Tool); err != nil {
+	var err error
+	if t, err = NewTool(t.Tool, keys); err != nil {
 		return t, err
 	}
-	if i := slices.IndexFunc(t.Reads, func(key string) bool { return !keys[key] }); i >= 0 {
-		return t, &unit.ToolError{Name: t.Name, Rule: "reads", Reason: fmt.Sprintf("it reads %q, which is no unit of its plugin", t.Reads[i])}
-	}
-	t.Arguments, _ = compile(t.ArgumentSchema) // CheckTool has compiled both.
-	t.Result, _ = compile(t.ResultSchema)
 	name := t.Name
 	t.Call = l.caller(name)
 	return t, nil
+}
+
+// NewTool compiles a tool of a plugin with these units. The error is a *unit.ToolError.
+func NewTool(t unit.Tool, keys map[string]bool) (Tool, error) {
+	tool := Tool{Tool: t}
+	if err := unit.CheckTool(&t); err != nil {
+		return tool, err
+	}
+	if i := slices.IndexFunc(t.Reads, func(key string) bool { return !keys[key] }); i >= 0 {
+		return tool, &unit.ToolError{Name: t.Name, Rule: "reads", Reason: fmt.Sprintf("it reads %q, which is no unit of its plugin", t.Reads[i])}
+	}
+	tool.Arguments, _ = compile(t.ArgumentSchema) // CheckTool has compiled both.
+	tool.Result, _ = compile(t.ResultSchema)
+	return tool, nil
 }
 
 func absent(b []byte) []byte {
