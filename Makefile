@@ -51,7 +51,7 @@ generate-check: ## the committed code is what its sources give; needs protoc
 	pluginproto/generate.sh --check
 
 soak: ## 1,000 rounds of crash and restart leak nothing
-	FOLDHOST_SOAK_ROUNDS=1000 $(GO) test -count=1 -run 'CrashAndRestart' ./host/...
+	FOLDHOST_SOAK_ROUNDS=1000 $(GO) test -count=1 -run 'CrashAndRestart|CrashesAndRestarts' ./host ./host/launch
 
 clean:
 	rm -rf bin
