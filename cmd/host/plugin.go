@@ -108,7 +108,7 @@ func pluginValidateCommand() *cobra.Command {
 		Use:   "validate PATH|DIR",
 		Short: "Say whether plugins would load, and if not why",
 		Long: "validate checks the file and its architecture, the handshake, the description, the config, the registrations with\n" +
-			"their schemas, and the laws that every unit must keep, each over an empty log.",
+			"their schemas, and the laws that every unit must keep, over a short sample session.",
 		Args: wrongUsage(exactly("PATH or DIR")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return flags.judge(cmd, args[0], nil, asJSON)
@@ -127,7 +127,7 @@ func pluginTestCommand() *cobra.Command {
 		Use:   "test PATH",
 		Short: "Hold a plugin against the laws over a recorded log",
 		Long: "test is validate with events: each unit is folded over the log, once more, in two parts at many places, and for the last value\n" +
-			"only; every state and value is checked against its schema. It works for plugins in any language.",
+			"only; every state and value is checked against its schema. It works for plugins in any language. Without --log it is validate.",
 		Args: wrongUsage(exactly("PATH")),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			var events []event.Event
