@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -38,14 +39,20 @@ func Load(name string) (*File, error) {
 }
 
 func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	// Without waiting: opening a named pipe that nobody writes to would hang where no signal is heard. One that somebody writes to, such as a
+	// shell's <(…), is read to its end.
+	f, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxBytes+1))
-	if err == nil && len(text) > maxBytes {
+	switch info, _ := f.Stat(); {
+	case err != nil:
+	case len(text) > maxBytes:
 		err = fmt.Errorf("%s is larger than %d bytes", path, maxBytes)
+	case len(text) == 0 && info != nil && info.Mode()&fs.ModeNamedPipe != 0:
+		err = fmt.Errorf("%s is a pipe that nobody wrote to", path)
 	}
 	return text, err
 }
