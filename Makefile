@@ -34,7 +34,7 @@ lint: ## format, vet, staticcheck (built from tools/lint.mod, so that go.mod sta
 bench: ## the figures and ratios of docs/performance.md, one run
 	$(GO) run ./tools/bench -benchtime $(BENCHTIME)
 
-fuzz: ## every fuzz target for FUZZTIME
+fuzz: ## every fuzz target for FUZZTIME, a time or a number of inputs (3000x)
 	$(GO) run ./tools/fuzz -time $(FUZZTIME)
 
 cross: ## it compiles, tests included, where it is not run

@@ -1,4 +1,4 @@
-// Command fuzz runs every fuzz target of the module, one after the other, each for a short time.
+// Command fuzz runs every fuzz target of the module, one after the other, each for a short time or a number of inputs.
 package main
 
 import (
@@ -10,7 +10,7 @@ import (
 )
 
 func main() {
-	each := flag.String("time", "10s", "how long each target runs")
+	each := flag.String("time", "10s", "how long each target runs, or for how many inputs, such as 3000x")
 	flag.Parse()
 	if err := run(*each); err != nil {
 		fmt.Fprintln(os.Stderr, "fuzz:", err)
