@@ -72,15 +72,17 @@ type stretch struct {
 
 // doorbell notes that an event is due for a cell in an instance. mu is held.
 func (s *Session) doorbell(k int, c *cell, seq int64) {
-	// A cell to which nothing was due stands at the head, so at the event before this one.
+	// A cell to which nothing was due stands at the head, so at the event before this one. It is not moved past a pin that it has still to be
+	// captured at: a flight may be out, and who lands behind the pin is never captured.
+	here := min(seq-1, s.limit(k))
 	if c.at != nil && c.due <= c.sent {
-		c.sent = seq - 1
+		c.sent = max(c.sent, here)
 	}
 	if c.at != nil && c.due <= c.pos {
-		c.pos = seq - 1
+		c.pos = max(c.pos, here)
 	}
 	if c.known && c.due <= c.pub {
-		c.pub = seq - 1
+		c.pub = max(c.pub, here)
 	}
 	c.due = seq
 	if !c.announce && c == s.slots[k].cur {
