@@ -289,6 +289,50 @@ func TestASuspectThatGetsThroughIsCleared(t *testing.T) {
 	})
 }
 
+// Somebody kills the process at every step at which the cell is tried, once each. That is nobody's fault: the cell is never convicted and comes
+// to its value.
+func TestAColdCellIsNotConvictedByKillsFromOutside(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{Poisoned: func(_ Registrant, session, key string, seq int64) {
+			t.Errorf("%s of %s is convicted at %d", key, session, seq)
+		}})
+		p, _ := w.plugin("p", fakeplugin.Chain("n", "a"))
+		const n = 12
+		log := newSampleLog("cold", events(many(n, "a")...)...)
+		// Twice at the opening: with others, and alone.
+		kills := []*fakeplugin.Fault{p.Add(fakeplugin.Crash(fakeplugin.AtOpen).Times(2))}
+		for seq := range int64(n) {
+			kills = append(kills, p.Add(fakeplugin.Crash(fakeplugin.AtEvent).Seq(seq).Once()))
+		}
+		states := func(s fakeplugin.Site) bool { return len(s.Batch.States) > 0 }
+		kills = append(kills, p.Add(fakeplugin.Crash(fakeplugin.AtReply).When(states).Once()))
+		want := want(t, fakeplugin.Chain("n", "a"), log.events, n-1)
+		var last Block
+		for range 2 + n + 1 + 1 {
+			b, _, err := w.r.RestoreFrom(t.Context(), "", Rows{}, log, n-1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if u, ok := b.Unavailable["n"]; ok && u.Code != Restarting {
+				t.Fatalf("unavailable: %+v", u)
+			}
+			last = b
+			synctest.Wait()
+		}
+		if string(last.Values["n"]) != want {
+			t.Errorf("in the end: %s, want %s", last.AppendJSON(nil), want)
+		}
+		for i, k := range kills {
+			if k.Fired() == 0 {
+				t.Errorf("kill %d did not happen", i)
+			}
+		}
+		if n := len(w.r.poison.records); n != 0 {
+			t.Errorf("%d records are left", n)
+		}
+	})
+}
+
 func TestSnapshotAtIsTheFoldWhateverTheLog(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		log := drawLog(rt, "types")
@@ -321,7 +365,7 @@ func TestARetryForgetsWhatEndedAProcess(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		if b, err := w.s.SnapshotAt(t.Context(), 2); err != nil || b.Unavailable["n"].Code != Faulted || b.Unavailable["n"].FailedAt != 1 || crash.Fired() != 2 {
+		if b, err := w.s.SnapshotAt(t.Context(), 2); err != nil || b.Unavailable["n"].Code != Faulted || b.Unavailable["n"].FailedAt != 1 || crash.Fired() != 3 {
 			t.Errorf("after %d deaths: %s (%v)", crash.Fired(), b.AppendJSON(nil), err)
 		}
 		p.Heal()

@@ -8,8 +8,10 @@ import (
 
 // When a process dies, or answers what makes no sense, every cell of the batches concerned is a suspect. A suspect is tried alone: nothing
 // else is in flight in its process, and it goes step by step: it is opened; it folds again, in one batch, what it had folded before;
-// then the events that it was in flight with, one by one; then its state is asked for. The step at which it fails again names it.
-// Each failure of a step takes something away (the row, the batch) or ends in the fault of the cell, so trying comes to an end.
+// then the events that it was in flight with, one by one; then its state is asked for. The step at which the process dies is accused; if it
+// dies there twice running, the cell is convicted. Once is not enough: somebody may have killed the process just then. Each death at a
+// step takes something away (the row, the batch, the benefit of the doubt) or ends in the fault of the cell. Deaths that come at ever other steps are
+// nobody's but the process's own, and its supervisor counts them.
 
 // suspicion says how far a cell is to be tried.
 type suspicion struct {
@@ -19,6 +21,8 @@ type suspicion struct {
 	single bool
 	// state: its state was asked for in that batch.
 	state bool
+	// accused is the step at which the process died the last time that the cell was tried alone.
+	accused accusation
 }
 
 // step is what a careful flight tries.
@@ -58,8 +62,8 @@ const (
 	withoutRow
 	// oneByOne: it was among what had worked before.
 	oneByOne
-	// guilty: it was alone.
-	guilty
+	// accused: it was alone.
+	accused
 )
 
 func judge(st step, fromRow bool) verdict {
@@ -71,7 +75,7 @@ func judge(st step, fromRow bool) verdict {
 	case st == stepAgain:
 		return oneByOne
 	}
-	return guilty
+	return accused
 }
 
 // deadly says whether an error means that the process is gone, and how its keys are to be called then.
@@ -129,7 +133,12 @@ func (l *lane) blamePart(f *flight, p *part, why string, died bool) {
 		s.reopen(c)
 	case oneByOne:
 		c.suspicion.single = true
-	case guilty:
+	case accused:
+		q := c.suspicion
+		if a := (accusation{st, f.through}); died && q.accused != a {
+			q.accused, q.survived = a, survived
+			break
+		}
 		seq := f.through
 		s.r.o.Logger.Error("a plugin failed on one event of one session", "plugin", l.p.by.Plugin, "session", s.id, "key", c.b.Key, "seq", seq, "reason", why)
 		c.poison = true

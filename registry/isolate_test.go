@@ -224,3 +224,38 @@ func TestARetryWhileAReaderWaitsServesNothingOld(t *testing.T) {
 		}
 	})
 }
+
+// The live counterpart of TestAColdCellIsNotConvictedByKillsFromOutside.
+func TestACellIsNotConvictedByKillsFromOutside(t *testing.T) {
+	for name, rows := range map[string]bool{"from init": false, "from a row": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := given(t, Options{ReadWait: time.Minute, Poisoned: func(_ Registrant, session, key string, seq int64) {
+					t.Errorf("%s of %s is convicted at %d", key, session, seq)
+				}})
+				p, _ := w.plugin("p", fakeplugin.Chain("n", "a"))
+				n := int64(6)
+				w.append(many(int(n), "a")...)
+				if rows {
+					n += rowEvery
+					w.append(many(rowEvery, "a")...)
+				}
+				w.values(n-1, "n", want(t, fakeplugin.Chain("n", "a"), w.log.events, n-1))
+				var kills []*fakeplugin.Fault
+				for seq := n; seq < n+8; seq++ {
+					kills = append(kills, p.Add(fakeplugin.Crash(fakeplugin.AtEvent).Seq(seq).Once()))
+				}
+				again := func(s fakeplugin.Site) bool { return s.Gen > 3 }
+				kills = append(kills, p.Add(fakeplugin.Crash(fakeplugin.AtOpen).When(again).Once()))
+				w.append(many(8, "a")...)
+				synctest.Wait() // until the next process is there, a reader is rightly told "restarting"
+				w.values(n+7, "n", want(t, fakeplugin.Chain("n", "a"), w.log.events, n+7))
+				for i, k := range kills {
+					if k.Fired() == 0 {
+						t.Errorf("kill %d did not happen", i)
+					}
+				}
+			})
+		})
+	}
+}

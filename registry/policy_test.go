@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/registry/internal/fakeplugin"
@@ -120,8 +122,8 @@ func TestASuspectIsTriedStepByStep(t *testing.T) {
 		row  bool
 		want verdict
 	}{
-		{together, true, suspectIt}, {stepOpen, true, withoutRow}, {stepOpen, false, guilty},
-		{stepAgain, true, oneByOne}, {stepEvent, true, guilty}, {stepState, false, guilty},
+		{together, true, suspectIt}, {stepOpen, true, withoutRow}, {stepOpen, false, accused},
+		{stepAgain, true, oneByOne}, {stepEvent, true, accused}, {stepState, false, accused},
 	} {
 		if got := judge(c.st, c.row); got != c.want {
 			t.Errorf("step %d, row %v: verdict %d", c.st, c.row, got)
@@ -193,6 +195,35 @@ func TestWhatAReplySaysIsCheckedBeforeItCounts(t *testing.T) {
 	if h.fault == nil || h.fault.Seq != 10 || len(h.values) != 1 {
 		t.Errorf("a fault beyond the batch is one in it: %+v", h)
 	}
+}
+
+// While a batch is in flight a reader asks, and then an event comes that is due behind what it asked for. When the batch lands the cell must stand at
+// the cut and not behind it.
+func TestAnEventBehindACutDoesNotCarryACellInFlightPastIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{ReadWait: time.Minute})
+		p, _ := w.plugin("p", fakeplugin.Counter("n", "a"))
+		w.values(-1, "n", "0")
+		land := make(chan struct{})
+		flight := p.Add(fakeplugin.Hold(fakeplugin.AtBatch, land).Once())
+		w.append("a")
+		synctest.Wait()
+		w.append("x", "x", "x")
+		got := make(chan Block)
+		go func() { got <- w.snapshot() }()
+		synctest.Wait()
+		w.append("x", "a")
+		synctest.Wait()
+		asked := time.Now()
+		close(land)
+		if b := <-got; b.AsOfSeq != 3 || string(b.Values["n"]) != "1" || time.Since(asked) > 0 {
+			t.Errorf("after %v: %s", time.Since(asked), b.AppendJSON(nil))
+		}
+		w.values(5, "n", "2")
+		if flight.Fired() != 1 {
+			t.Error("no batch was in flight")
+		}
+	})
 }
 
 // Snapshots that are taken while appends run are the fold of the prefix that they say, whichever way the cells are folded.

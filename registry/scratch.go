@@ -57,7 +57,7 @@ func newScratch(r *Registry, log Log, bindings []*binding) *scratch {
 		}
 		c.id = r.nextCell()
 		if doubt, ok := r.poison.look(s.poisonKey(c)); ok {
-			c.doubt, c.suspect = doubt, doubt.fault == nil && doubt.deaths > 0
+			c.doubt, c.suspect = doubt, doubt.fault == nil && doubt.suspect
 			c.bound(doubt.fault)
 		}
 		if c.suspect {
@@ -406,12 +406,12 @@ func (s *scratch) failBy(c *scratchCell, b *scratchBatch) {
 	if err == error(errNotTaken) {
 		return
 	}
-	f := poisonFlight{from: c.seq + 1, to: b.Through, state: len(b.States) > 0, careful: b.remote.careful && len(b.Events) <= 1, reason: err.Error()}
+	f := poisonFlight{from: c.seq + 1, to: b.Through, step: stepEvent, state: len(b.States) > 0, careful: b.remote.careful && len(b.Events) <= 1, reason: err.Error()}
 	switch {
 	case !c.open:
-		f.from, f.to, f.opening, f.seeded = c.seedSeq, c.seedSeq, true, c.seedState != nil
+		f.from, f.to, f.step, f.seeded = c.seedSeq, c.seedSeq, stepOpen, c.seedState != nil
 	case len(b.Events) == 0:
-		f.from, f.to = c.seq, c.seq
+		f.from, f.to, f.step = c.seq, c.seq, stepState
 	case len(b.Events) == 1:
 		f.from, f.to = b.Events[0].Seq, b.Events[0].Seq
 	}
