@@ -10,7 +10,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"sync/atomic"
+	"slices"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/unit"
@@ -18,7 +18,7 @@ import (
 
 // The laws.
 const (
-	// Answers: opening a cell and folding an event it names gives no fault.
+	// Answers: opening a cell and folding an event that it names gives no fault.
 	Answers = "answers"
 	// TrueToSchema: states and views pass their schemas.
 	TrueToSchema = "true-to-schema"
@@ -30,6 +30,11 @@ const (
 	LastIsLast = "last-is-last"
 	// Indifferent: an event of a type that the unit does not name changes nothing.
 	Indifferent = "indifferent"
+	// AnswersBatches: each batch is answered with what it asks for, whatever else it holds or does not hold: openings alone, events alone,
+	// a question for states alone, drops alone, all together, one after the other or several in flight.
+	AnswersBatches = "answers-batches"
+	// BesideOthers: folding beside the other units of the plugin gives what folding alone does.
+	BesideOthers = "beside-others"
 )
 
 // Violation is one law that a unit breaks. Seq is where, −1 for the empty log.
@@ -53,100 +58,118 @@ var explanations = map[string]string{
 	SplitsAnywhere: "folding on from the stored state gives the same; the usual reason: something that the state's JSON does not hold",
 	LastIsLast:     "the value does not depend on how often it is asked for; the usual reason: a view that writes to the state",
 	Indifferent:    "an event of a type that the unit does not name changes nothing",
+	AnswersBatches: "a host opens cells, sends events, asks for states and drops cells in one batch or in batches of their own; each is answered with the value of every cell that it opens and every state that it asks for",
+	BesideOthers:   "a host folds all units of a plugin over a session in the same batches; the usual reason: something that they share",
 }
 
 // maxSplits bounds how often a log is folded again from the middle.
 const maxSplits = 16
 
-// firstCell: ids far from those of a registry, which counts from 1.
-var lastCell atomic.Uint64
-
-func newCell() unit.CellID { return unit.CellID(1<<48 + lastCell.Add(1)) }
-
-// Check folds a log with each unit and holds it against the laws; the violations are in the order of the units. Events are in seq order. The error says
-// that the plugin did not answer, or ended with ctx.
+// Check folds a log with each unit and holds it against the laws; the violations are in the order of the units, one for each law at most. Events are in seq
+// order. The error says that the plugin did not answer, or ended with ctx.
 func Check(ctx context.Context, in unit.Instance, units []*unit.Compiled, events []event.Event) ([]Violation, error) {
 	var all []Violation
+	var sound []*checker
 	for _, u := range units {
-		c := &checker{ctx: ctx, in: in, u: u}
-		for i := range events {
-			if u.Folds(events[i].Type) {
-				c.events = append(c.events, events[i])
-			}
-		}
+		c := newChecker(ctx, in, u, events)
+		whole := len(c.events)
 		err := c.run()
 		if all = append(all, c.violations...); err != nil {
 			return all, fmt.Errorf("unit %q: %w", u.Key, err)
 		}
+		if len(c.violations) == 0 && len(c.events) == whole {
+			sound = append(sound, c)
+		}
 	}
-	return all, nil
+	broken, err := beside(&driver{ctx, in}, sound, events)
+	return append(all, broken...), err
 }
 
+// checker checks one unit over one log.
 type checker struct {
-	ctx        context.Context
-	in         unit.Instance
-	u          *unit.Compiled
+	driver
+	u *unit.Compiled
+	// events are those that the unit folds, up to a fault, and straight is what they gave at first.
 	events     []event.Event
+	straight   outcome
 	violations []Violation
 }
 
-func (c *checker) breaks(law string, seq int64, format string, args ...any) {
-	c.violations = append(c.violations, Violation{c.u.Key, law, seq, fmt.Sprintf(format, args...)})
-}
-
-// outcome is what folding a stretch gave.
-type outcome struct {
-	values []unit.Value
-	state  json.RawMessage
-	fault  *unit.Fault
-}
-
-func (o outcome) view() json.RawMessage {
-	if len(o.values) == 0 {
-		return nil
+func newChecker(ctx context.Context, in unit.Instance, u *unit.Compiled, events []event.Event) *checker {
+	c := &checker{driver: driver{ctx, in}, u: u}
+	for i := range events {
+		if u.Folds(events[i].Type) {
+			c.events = append(c.events, events[i])
+		}
 	}
-	return o.values[len(o.values)-1].View
+	return c
 }
 
-func (c *checker) run() error {
-	straight, err := c.fold(nil, -1, c.events, unit.EveryChange)
+// breaks notes a violation; the first of each law counts.
+func (c *checker) breaks(law string, seq int64, format string, args ...any) {
+	if !slices.ContainsFunc(c.violations, func(v Violation) bool { return v.Law == law }) {
+		c.violations = append(c.violations, Violation{c.u.Key, law, seq, fmt.Sprintf(format, args...)})
+	}
+}
+
+// one folds with the checker's unit alone.
+func (c *checker) one(state json.RawMessage, seq int64, events []event.Event, w way) (outcome, error) {
+	if seq < 0 {
+		state = nil
+	}
+	out, err := c.fold([]start{{c.u, state, seq}}, events, w)
 	if err != nil {
+		return outcome{}, err
+	}
+	return out[0], nil
+}
+
+// everyChange is how a log is folded first, and lastOnly how most of it is folded by a host.
+var everyChange, lastOnly = way{mode: unit.EveryChange}, way{mode: unit.LastOnly}
+
+func (c *checker) run() (err error) {
+	if c.straight, err = c.one(nil, -1, c.events, everyChange); err != nil {
 		return err
 	}
-	if f := straight.fault; f != nil {
+	if f := c.straight.fault; f != nil {
 		c.breaks(Answers, f.Seq, "%s", f.Message)
-		// A fault is the unit's right; what came before it is held against the laws all the same.
-		n := 0
-		for n < len(c.events) && c.events[n].Seq < f.Seq {
-			n++
-		}
-		if c.events = c.events[:n]; f.Seq < 0 {
+		if f.Seq < 0 {
 			return nil
 		}
-		if straight, err = c.fold(nil, -1, c.events, unit.EveryChange); err != nil || straight.fault != nil {
+		// What came before it is held against the laws all the same.
+		c.events = before(c.events, f.Seq)
+		if c.straight, err = c.one(nil, -1, c.events, everyChange); err != nil || c.straight.fault != nil {
 			return err
 		}
 	}
-	if !c.sound(straight) {
+	if !c.sound() {
 		return nil
 	}
-	again, err := c.fold(nil, -1, c.events, unit.EveryChange)
+	again, err := c.one(nil, -1, c.events, everyChange)
 	if err != nil {
 		return err
 	}
-	c.same(Repeatable, c.last(), again, straight)
-	only, err := c.fold(nil, -1, c.events, unit.LastOnly)
+	c.same(Repeatable, c.last(), again)
+	only, err := c.one(nil, -1, c.events, lastOnly)
 	if err != nil {
 		return err
 	}
-	c.same(LastIsLast, c.last(), only, straight)
-	for i := range min(maxSplits, len(c.events)+1) {
-		at := i * (len(c.events) + 1) / min(maxSplits, len(c.events)+1)
-		if err := c.split(at, straight); err != nil {
+	c.same(LastIsLast, c.last(), only)
+	for _, step := range []func() error{c.oneByOne, c.splits, c.unrelated, c.piecemeal} {
+		if err := step(); err != nil {
 			return err
 		}
 	}
-	return c.unrelated(straight)
+	return nil
+}
+
+// before are the events below a seq.
+func before(events []event.Event, seq int64) []event.Event {
+	n := 0
+	for n < len(events) && events[n].Seq < seq {
+		n++
+	}
+	return events[:n]
 }
 
 func (c *checker) last() int64 {
@@ -156,28 +179,31 @@ func (c *checker) last() int64 {
 	return c.events[len(c.events)-1].Seq
 }
 
-// sound checks what came against the schemas.
-func (c *checker) sound(o outcome) bool {
-	before := len(c.violations)
+// sound checks what came at first by itself.
+func (c *checker) sound() bool {
+	o := &c.straight
+	if o.wrong != "" {
+		c.breaks(AnswersBatches, o.wrongSeq, "%s", o.wrong)
+		return false
+	}
 	for _, v := range o.values {
 		if err := c.u.CheckView(v.View, 0); err != nil {
 			c.breaks(TrueToSchema, v.Seq, "%v", err)
 			return false
 		}
 	}
-	if !c.u.HostOnly() && len(o.values) == 0 {
-		c.breaks(Answers, -1, "there is no value of a cell that was opened")
-	}
-	if o.state == nil {
-		c.breaks(Answers, c.last(), "a state was asked for and did not come")
-	} else if err := c.u.CheckState(o.state, 0); err != nil {
+	if err := c.u.CheckState(o.state, 0); err != nil {
 		c.breaks(TrueToSchema, c.last(), "%v", err)
+		return false
 	}
-	return len(c.violations) == before
+	return true
 }
 
-func (c *checker) same(law string, seq int64, got, want outcome) {
-	switch {
+// same holds what came against what came at first.
+func (c *checker) same(law string, seq int64, got outcome) {
+	switch want := &c.straight; {
+	case got.wrong != "":
+		c.breaks(AnswersBatches, got.wrongSeq, "%s", got.wrong)
 	case got.fault != nil:
 		c.breaks(law, got.fault.Seq, "it fails: %s", got.fault.Message)
 	case !bytes.Equal(got.state, want.state):
@@ -187,97 +213,137 @@ func (c *checker) same(law string, seq int64, got, want outcome) {
 	}
 }
 
-func (c *checker) split(at int, straight outcome) error {
-	head, err := c.fold(nil, -1, c.events[:at], unit.LastOnly)
-	if err != nil {
-		return err
-	}
-	seq := int64(-1)
-	if at > 0 {
-		seq = c.events[at-1].Seq
-	}
-	if head.fault != nil || head.state == nil {
-		c.breaks(SplitsAnywhere, seq, "the first part gives no state")
+// maxOneByOne bounds how many events are sent one by one: 1,000 take a fifth of a second.
+const maxOneByOne = 1000
+
+// oneByOne folds in batches of one event: their last values are every change.
+func (c *checker) oneByOne() error {
+	events := c.events[:min(len(c.events), maxOneByOne)]
+	if len(events) == 0 {
 		return nil
 	}
-	from := head.state
-	if seq < 0 {
-		from = nil
-	}
-	tail, err := c.fold(from, seq, c.events[at:], unit.LastOnly)
+	got, err := c.one(nil, -1, events, way{mode: unit.LastOnly, apart: true, each: true, ahead: true})
 	if err != nil {
 		return err
 	}
-	c.same(SplitsAnywhere, seq, tail, straight)
+	if got.over() {
+		c.same(LastIsLast, c.last(), got)
+		return nil
+	}
+	upTo := events[len(events)-1].Seq
+	each, all := got.changes(upTo), c.straight.changes(upTo)
+	for i := range max(len(each), len(all)) {
+		switch {
+		case i == len(all) || i < len(each) && each[i].Seq < all[i].Seq:
+			c.breaks(LastIsLast, each[i].Seq, "the value %s of this event is missing where every change is asked for", cut(each[i].View))
+		case i == len(each) || all[i].Seq < each[i].Seq:
+			c.breaks(LastIsLast, all[i].Seq, "the value %s of this event is missing where it is the last that is asked for", cut(all[i].View))
+		case !bytes.Equal(each[i].View, all[i].View):
+			c.breaks(LastIsLast, all[i].Seq, "the value is %s, and of every change it was %s", cut(each[i].View), cut(all[i].View))
+		default:
+			continue
+		}
+		break
+	}
+	return nil
+}
+
+// splits folds in two parts at many places.
+func (c *checker) splits() error {
+	places := min(maxSplits, len(c.events)+1)
+	for i := range places {
+		at := i * (len(c.events) + 1) / places
+		seq := int64(-1)
+		if at > 0 {
+			seq = c.events[at-1].Seq
+		}
+		head, err := c.one(nil, -1, c.events[:at], lastOnly)
+		switch want := c.straight.viewAt(seq); {
+		case err != nil:
+			return err
+		case head.wrong != "":
+			c.breaks(AnswersBatches, head.wrongSeq, "%s", head.wrong)
+			return nil
+		case head.fault != nil:
+			c.breaks(SplitsAnywhere, seq, "the first part fails: %s", head.fault.Message)
+			return nil
+		case !bytes.Equal(head.view(), want):
+			c.breaks(LastIsLast, seq, "the value is %s, and of every change the last was %s", cut(head.view()), cut(want))
+		}
+		tail, err := c.one(head.state, seq, c.events[at:], lastOnly)
+		if err != nil {
+			return err
+		}
+		c.same(SplitsAnywhere, seq, tail)
+	}
 	return nil
 }
 
 // stranger is the type of an event that nobody names.
 const stranger = "foldhost/conformance-stranger"
 
-func (c *checker) unrelated(straight outcome) error {
-	if c.u.Events == nil || straight.state == nil {
+func (c *checker) unrelated() error {
+	if c.u.Events == nil {
 		return nil
 	}
 	seq := c.last()
-	from := straight.state
-	if seq < 0 {
-		from = nil
-	}
-	o, err := c.fold(from, seq, []event.Event{{Type: stranger, Seq: seq + 1, Data: json.RawMessage(`{"any":["thing"]}`)}}, unit.LastOnly)
+	o, err := c.one(c.straight.state, seq, []event.Event{{Type: stranger, Seq: seq + 1, Data: json.RawMessage(`{"any":["thing"]}`)}}, lastOnly)
 	if err != nil {
 		return err
 	}
-	c.same(Indifferent, seq+1, o, straight)
+	c.same(Indifferent, seq+1, o)
 	return nil
 }
 
-// batchEvents is how many events go into one batch: fewer than a host sends, so that a short log has several.
-const batchEvents = 64
-
-// fold folds events from a state (nil: init), and asks for the state at the end.
-func (c *checker) fold(state json.RawMessage, seq int64, events []event.Event, mode unit.Mode) (o outcome, err error) {
-	id := newCell()
-	b := unit.Batch{Open: []unit.Open{{Cell: id, Key: c.u.Key, State: state, Seq: seq}}, Mode: mode}
-	for {
-		n := min(len(events), batchEvents)
-		b.Cells, b.Events, events = []unit.CellID{id}, events[:n], events[n:]
-		if n > 0 {
-			seq = b.Events[n-1].Seq
-		}
-		b.Through = seq
-		if len(events) == 0 {
-			b.States = []unit.CellID{id}
-		}
-		r, err := c.ask(b)
-		if err != nil {
-			return o, err
-		}
-		o.values = append(o.values, r.Values...)
-		if len(r.Faults) > 0 {
-			o.fault = &r.Faults[0]
-			break
-		}
-		if len(r.Unknown) > 0 {
-			return o, fmt.Errorf("it does not know a cell that it has just opened")
-		}
-		if len(events) == 0 {
-			if len(r.States) > 0 {
-				o.state = r.States[0].State
-			}
-			break
-		}
-		b = unit.Batch{Mode: mode}
-	}
-	_, err = c.ask(unit.Batch{Drop: []unit.CellID{id}, Through: -1})
-	return o, err
+// piecemeals are the ways to send a log in batches that are nothing but openings, events, a question for states, drops.
+var piecemeals = []way{
+	{mode: unit.EveryChange, apart: true},
+	{mode: unit.LastOnly, apart: true},
+	{mode: unit.EveryChange, apart: true, ahead: true},
 }
 
-func (c *checker) ask(b unit.Batch) (unit.Reply, error) {
-	got := make(chan unit.Reply, 1)
-	c.in.Submit(c.ctx, b, func(r unit.Reply) { got <- r })
-	r := <-got
-	return r, r.Err
+// piecemeal folds with batches of each kind by itself: from init, and from the last state.
+func (c *checker) piecemeal() error {
+	for _, w := range piecemeals {
+		o, err := c.one(nil, -1, c.events, w)
+		if err != nil {
+			return err
+		}
+		c.same(AnswersBatches, c.last(), o)
+	}
+	o, err := c.one(c.straight.state, c.last(), nil, piecemeals[0])
+	if err != nil {
+		return err
+	}
+	c.same(AnswersBatches, c.last(), o)
+	return nil
+}
+
+// beside folds with all units at once, as a host does, those that came to no harm alone. The error is that of Check.
+func beside(d *driver, units []*checker, events []event.Event) (all []Violation, err error) {
+	if len(units) < 2 {
+		return nil, nil
+	}
+	var from []start
+	for _, c := range units {
+		from = append(from, start{c.u, nil, -1})
+	}
+	some := slices.DeleteFunc(slices.Clone(events), func(ev event.Event) bool {
+		return !slices.ContainsFunc(units, func(c *checker) bool { return c.u.Folds(ev.Type) })
+	})
+	for _, w := range append([]way{everyChange, lastOnly}, piecemeals...) {
+		out, err := d.fold(from, some, w)
+		if err != nil {
+			return all, fmt.Errorf("all units beside each other: %w", err)
+		}
+		for i, c := range units {
+			c.same(BesideOthers, c.last(), out[i])
+		}
+	}
+	for _, c := range units {
+		all = append(all, c.violations...)
+	}
+	return all, nil
 }
 
 func cut(raw json.RawMessage) string {

@@ -13,8 +13,8 @@
 //
 // A law that cannot be told apart from one that is already broken is not looked at, so that one mistake gives one message.
 //
-// Of a process it is also asked that the last value alone is the last of all values (last-is-last); what it does to old states
-// (keeps-old-state, repeatable-view) is not seen from outside.
+// Of a process it is also asked that the last value alone is the last of all values (last-is-last), and that each kind of batch is answered with
+// what it asks for (answers-batches); what it does to old states (keeps-old-state, repeatable-view) is not seen from outside.
 //
 // Check is the same without a *testing.T, for programs. The package keeps no state.
 package plugintest

@@ -12,13 +12,19 @@ import (
 	"github.com/foldhost/foldhost/unit"
 )
 
-// LastIsLast is a law of processes: asked for the last value alone, a plugin gives the last of all values.
-const LastIsLast Law = "last-is-last"
+// Laws of processes.
+const (
+	// LastIsLast: asked for the last value alone, a plugin gives the last of all values.
+	LastIsLast Law = "last-is-last"
+	// AnswersBatches: each batch is answered with what it asks for, also one that is nothing but openings, events, a question for states or drops.
+	AnswersBatches Law = "answers-batches"
+)
 
 // laws are those of this package by the names that the host has for them.
 var laws = map[string]Law{
 	"answers": NoFault, "true-to-schema": MatchesSchema, "repeatable": Deterministic,
 	"splits-anywhere": ResumesAnywhere, "last-is-last": LastIsLast, "indifferent": IgnoresUnrelated,
+	"answers-batches": AnswersBatches,
 }
 
 // Process puts an executable under test, in any language: it is started by the host's own launcher, given the config (nil, JSON, or any value
