@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/foldhost/foldhost/event"
@@ -40,12 +41,19 @@ type Inspection struct {
 	// Protocol is the version that was negotiated, 0 when it did not get so far. Took is how long the start took.
 	Protocol int
 	Took     time.Duration
+
+	// broke is why it was of no more use after it had come up; nil when it was until it was stopped.
+	broke error
 }
 
-// Inspect starts a plugin apart from any host, asks it what it is, configures it, asks what it offers, and stops it. The error says why it would not
-// start, usually a *launch.StartError; the inspection then says how far it came.
+// Inspect starts a plugin apart from any host, asks it what it is, configures it, asks what it offers and whether it serves, and stops it. The error says why it would not
+// start, usually a *launch.StartError, or why it did not stay up; the inspection then says how far it came.
 func Inspect(ctx context.Context, path string, o InspectOptions) (*Inspection, error) {
-	return inspect(ctx, path, o, nil)
+	in, err := inspect(ctx, path, o, nil)
+	if err == nil {
+		err = in.broke
+	}
+	return in, err
 }
 
 // inspect calls use while the plugin is up.
@@ -74,7 +82,9 @@ func inspect(ctx context.Context, path string, o InspectOptions, use func(*life.
 	}
 	defer launcher.Close()
 	began := time.Now()
-	l, err := life.Start(ctx, launcher, specOf(name, in.Path, settings), life.Options{Generation: 1, HostVersion: Version(), Described: in.describe})
+	var broke atomic.Pointer[error]
+	l, err := life.Start(ctx, launcher, specOf(name, in.Path, settings), life.Options{Generation: 1, HostVersion: Version(), Described: in.describe,
+		Broken: func(why error, _ bool) { broke.Store(&why) }})
 	if err != nil {
 		in.LastError = err.Error()
 		return in, err
@@ -83,6 +93,9 @@ func inspect(ctx context.Context, path string, o InspectOptions, use func(*life.
 	in.offers(l)
 	if use != nil {
 		use(l, in)
+	}
+	if why := broke.Load(); why != nil {
+		in.broke, in.LastError = *why, (*why).Error()
 	}
 	l.End(ctx, "it was only looked at")
 	in.Tail = l.Process.Tail()
@@ -118,7 +131,7 @@ func (in *Inspection) offers(l *life.Life) {
 
 // Check is one question that Validate asks.
 type Check struct {
-	// Name is "file", "start", "describe", "configure", "register", "offers" or "laws".
+	// Name is "file", "start", "describe", "configure", "register", "health", "offers" or "laws".
 	Name string
 	// State is "ok", "failed" or "skipped".
 	State string
@@ -158,6 +171,7 @@ var phases = []struct {
 	{"describe", []launch.Phase{launch.PhaseDescribe}},
 	{"configure", []launch.Phase{launch.PhaseConfigure}},
 	{"register", []launch.Phase{launch.PhaseRegister}},
+	{"health", []launch.Phase{launch.PhaseHealth}},
 }
 
 // Validate says whether a plugin would load, and if not why: the file and its architecture, the start and the handshake, the description, the
@@ -208,6 +222,8 @@ func Validate(ctx context.Context, path string, o InspectOptions, events []event
 	switch {
 	case silent != nil:
 		r.add("laws", "failed", "%v", silent)
+	case in.broke != nil:
+		r.add("laws", "failed", "it was gone at their end: %v", in.broke)
 	case laws == 0:
 		r.add("laws", "skipped", "it has no units")
 	case len(broken) == 0:
@@ -265,8 +281,10 @@ func (r *Report) started(err error) {
 			r.add(p.name, "ok", "%s", described(r.Inspection))
 		case p.name == "configure":
 			r.add(p.name, "ok", "it takes its config")
-		default:
+		case p.name == "register":
 			r.add(p.name, "ok", "it says what it offers, in time")
+		default:
+			r.add(p.name, "ok", "it says that it serves")
 		}
 	}
 }

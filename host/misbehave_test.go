@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -39,6 +42,12 @@ func TestAPluginThatDoesNotComeUpIsNamedAndHurtsNobody(t *testing.T) {
 		{"exit-configure", host.PluginBackoff, "code 3"},
 		{"exit-register", host.PluginBackoff, "code 3"},
 		{"panic-configure", host.PluginBackoff, "code 2"},
+		{"end-register-empty", host.PluginBackoff, "Registrations"},
+		{"end-register", host.PluginBackoff, "Registrations"},
+		{"not-serving", host.PluginBackoff, "NOT_SERVING"},
+		{"no-health", host.PluginBackoff, "grpc.health.v1.Health"},
+		{"hang-health", host.PluginBackoff, "health"},
+		{"exit-health", host.PluginBackoff, "code 3"},
 		{"config-problem", host.PluginParked, "$.limit"},
 		{"required-config", host.PluginParked, "$.limit"},
 		{"bad-config-schema", host.PluginParked, "config_schema"},
@@ -122,6 +131,8 @@ func TestABrokenProtocolEndsTheProcessAndNotTheHost(t *testing.T) {
 		{"reply-refused", "not today"},
 		{"reply-backwards", "batch goes from"},
 		{"end-fold", "fold stream"},
+		{"end-register-later", "Registrations"},
+		{"fail-register-later", "Registrations"},
 		{"hang-fold", "not answered"},
 		{"exit-fold", "code 3"},
 		{"panic-fold", "code 2"},
@@ -192,6 +203,46 @@ func TestAPluginThatIgnoresDrainIsKilled(t *testing.T) {
 	if alive(pid) {
 		t.Error("it lives")
 	}
+}
+
+// TestStreamsThatEndInADrainAreNoFault: given a plugin that ends its streams once it was asked to drain, it is waited for and not killed.
+func TestStreamsThatEndInADrainAreNoFault(t *testing.T) {
+	log := &exits{}
+	h := openHost(t, plugs{"wrong": wrong(t, "end-streams-to-drain")}, func(o *host.Options) { o.Logger = slog.New(log) })
+	same(t, "the plugin", plugin(t, h, "wrong").State, host.PluginReady)
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if said := log.all(); len(said) != 1 || said[0] != "the process exited with code 0" {
+		t.Errorf("it ended so: %q", said)
+	}
+}
+
+// exits is a slog.Handler that keeps how processes ended.
+type exits struct {
+	mu   sync.Mutex
+	said []string
+}
+
+func (e *exits) Enabled(context.Context, slog.Level) bool { return true }
+func (e *exits) WithAttrs([]slog.Attr) slog.Handler       { return e }
+func (e *exits) WithGroup(string) slog.Handler            { return e }
+func (e *exits) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if a.Key == "exit" {
+			e.mu.Lock()
+			e.said = append(e.said, a.Value.String())
+			e.mu.Unlock()
+		}
+		return true
+	})
+	return nil
+}
+
+func (e *exits) all() []string {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.Clone(e.said)
 }
 
 func TestTwoPluginsCannotOwnOneEventType(t *testing.T) {

@@ -234,6 +234,12 @@ func TestAProcessThatStopsAnsweringIsFoundOut(t *testing.T) {
 	}
 }
 
+func TestAProcessThatSaysThatItDoesNotServeIsReplaced(t *testing.T) {
+	h := openHost(t, plugs{"wrong": withQuick(wrong(t, "not-serving-later"))}, func(o *host.Options) { o.Plugins.HealthEvery = 20 * time.Millisecond })
+	eventually(t, "it is told", func() bool { return strings.Contains(plugin(t, h, "wrong").LastError, "NOT_SERVING") })
+	eventually(t, "another process serves", func() bool { return plugin(t, h, "wrong").Restarts > 0 })
+}
+
 // TestAStopAtAnyMomentLeavesNothing: also while another process is being brought up. That no goroutine is left is checked at the end of all tests.
 func TestAStopAtAnyMomentLeavesNothing(t *testing.T) {
 	for i := range 12 {

@@ -9,7 +9,7 @@ import (
 // Phase is the part of a start that failed.
 type Phase string
 
-// The phases, in their order. The last three are the caller's, who makes their errors with Process.Fail.
+// The phases, in their order. The last four are the caller's, who makes their errors with Process.Fail.
 const (
 	PhaseFile      Phase = "file checks"
 	PhaseExec      Phase = "exec"
@@ -17,10 +17,11 @@ const (
 	PhaseDescribe  Phase = "describe"
 	PhaseConfigure Phase = "configure"
 	PhaseRegister  Phase = "register"
+	PhaseHealth    Phase = "health"
 )
 
 // StartError is a start that failed, with everything that is known about it. Errors of other kinds are inside: *FileError,
-// *HandshakeError, *SocketDirError, context errors.
+// *HandshakeError, *SocketDirError, *NotServingError, context errors.
 type StartError struct {
 	// Plugin is the operator's name for it, File its path.
 	Plugin, File string

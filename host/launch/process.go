@@ -2,6 +2,7 @@ package launch
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -111,16 +112,36 @@ func (p *Process) Exit() Exit {
 	return p.child.exit
 }
 
-// Health asks the plugin whether it serves. It is right to end the process when that fails: Kill. The error is a gRPC status.
+// Health asks the plugin whether it serves. It is right to end the process when that fails: Kill. The error is a *NotServingError or a gRPC
+// status.
 func (p *Process) Health(ctx context.Context) error {
 	answer, err := grpc_health_v1.NewHealthClient(p.conn).Check(ctx, &grpc_health_v1.HealthCheckRequest{Service: pluginproto.HealthService})
-	if err != nil {
+	switch status.Code(err) {
+	case codes.OK:
+	case codes.NotFound, codes.Unimplemented:
+		// What the health protocol says of a service that nobody has set, and what gRPC says where it is not served at all.
+		return &NotServingError{Status: grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN.String()}
+	default:
 		return err
 	}
 	if s := answer.GetStatus(); s != grpc_health_v1.HealthCheckResponse_SERVING {
-		return status.Errorf(codes.Unavailable, "the plugin says that it is %v", s)
+		return &NotServingError{Status: s.String()}
 	}
 	return nil
+}
+
+// NotServingError is a plugin that answers its health check, and not with SERVING.
+type NotServingError struct {
+	// Status is what it says of itself in the words of the health protocol: NOT_SERVING, UNKNOWN, or SERVICE_UNKNOWN, which also stands for a
+	// plugin that serves no health at all.
+	Status string
+}
+
+func (e *NotServingError) Error() string {
+	if e.Status == grpc_health_v1.HealthCheckResponse_SERVICE_UNKNOWN.String() {
+		return fmt.Sprintf("it serves no grpc.health.v1.Health for the service %q, which the protocol asks for", pluginproto.HealthService)
+	}
+	return "it says of its health that it is " + e.Status
 }
 
 // Kill ends the process and all of its group at once. reason says why, for Exit and the log. It does not wait.

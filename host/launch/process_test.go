@@ -205,8 +205,9 @@ func TestAStoppedPluginDelaysOnlyWhoAsksIt(t *testing.T) {
 
 func TestHealthIsServingAndNotOnlyAnswering(t *testing.T) {
 	p := newRig(t).start(t, spec("not-serving"))
-	if err := p.Health(t.Context()); err == nil {
-		t.Error("a plugin that says NOT_SERVING is healthy")
+	var no *NotServingError
+	if err := p.Health(t.Context()); !errors.As(err, &no) || no.Status != "NOT_SERVING" {
+		t.Errorf("a plugin that says NOT_SERVING: %v", err)
 	}
 }
 

@@ -16,6 +16,7 @@ import (
 	"github.com/foldhost/foldhost/host/internal/remote"
 	"github.com/foldhost/foldhost/host/launch"
 	"github.com/foldhost/foldhost/pluginproto"
+	"github.com/foldhost/foldhost/unit"
 )
 
 // Spec says what to bring up.
@@ -84,6 +85,9 @@ type Life struct {
 	broken func(error, bool)
 	// up is set when Start has succeeded: before that its error says what happened.
 	up atomic.Bool
+	// brokeBy is why the process is of no more use, ending that it was asked to end: what its streams do then means nothing.
+	brokeBy atomic.Pointer[error]
+	ending  atomic.Bool
 }
 
 // Start brings a process up. The error is a *launch.StartError, launch.ErrClosed, or that of ctx; nothing is left of the process then.
@@ -102,20 +106,33 @@ func Start(ctx context.Context, launcher *launch.Launcher, spec Spec, o Options)
 		{launch.PhaseDescribe, l.limits.Describe, l.describe},
 		{launch.PhaseConfigure, l.limits.Configure, l.configure},
 		{launch.PhaseRegister, l.limits.Register, l.register},
+		{launch.PhaseHealth, l.limits.Health, l.healthy},
 	} {
 		bounded, cancel := context.WithTimeout(ctx, step.limit)
 		err := step.do(bounded, o)
 		cancel()
 		if err != nil {
-			// What is known of the process counts as it was before the host ended it.
-			err := p.Fail(step.phase, plain(err))
-			l.Kill("its start failed")
-			l.End(context.Background(), "its start failed")
-			return nil, err
+			return nil, l.fail(step.phase, plain(err))
 		}
 	}
 	l.up.Store(true)
+	if l.brokeBy.Load() != nil { // Before anybody was told that it was up.
+		return nil, l.fail(launch.PhaseHealth, errors.New("it ended in the moment in which it was up"))
+	}
 	return l, nil
+}
+
+// fail ends a start. A stream that the plugin has ended, which kills it, is the reason of whatever failed after that.
+func (l *Life) fail(phase launch.Phase, err error) error {
+	var broken *remote.BrokenError
+	if why := l.brokeBy.Load(); why != nil && errors.As(*why, &broken) {
+		phase, err = launch.PhaseRegister, broken
+	}
+	// What is known of the process counts as it was before the host ended it.
+	failed := l.Process.Fail(phase, err)
+	l.Kill("its start failed")
+	l.End(context.Background(), "its start failed")
+	return failed
 }
 
 func (l *Life) describe(ctx context.Context, o Options) error {
@@ -152,7 +169,7 @@ func (l *Life) register(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	l.Instance = remote.New(remote.Options{Stream: fold, Cancel: l.cancel, Generation: o.Generation, Deadline: l.limits.Batch, Broken: l.breakDown, Obituary: l.Obituary})
+	l.Instance = remote.New(remote.Options{Stream: fold, Cancel: l.cancel, Generation: o.Generation, Deadline: l.limits.Batch, Broken: l.breakDown, Obituary: l.gone})
 	stream, err := l.client.Registrations(l.ctx, &pluginproto.RegistrationsRequest{})
 	if err != nil {
 		return err
@@ -161,6 +178,10 @@ func (l *Life) register(ctx context.Context, o Options) error {
 	failed := make(chan error, 1)
 	l.wg.Go(func() {
 		m, err := stream.Recv()
+		if errors.Is(err, io.EOF) {
+			failed <- &remote.BrokenError{Reason: "it ended its Registrations stream without having said what it offers", Err: err}
+			return
+		}
 		var set *Set
 		if err == nil {
 			set, err = l.readSet(m)
@@ -182,21 +203,22 @@ func (l *Life) register(ctx context.Context, o Options) error {
 	}
 }
 
+// healthy asks once, last: one that would fail its next health check anyway is not called ready before.
+func (l *Life) healthy(ctx context.Context, _ Options) error { return l.Check(ctx) }
+
 // follow reads the sets that come later. Only the latest waits.
 func (l *Life) follow(stream pluginproto.Plugin_RegistrationsClient) {
 	for {
 		m, err := stream.Recv()
-		var set *Set
-		if err == nil {
-			set, err = l.readSet(m)
-			if err != nil {
-				err = &remote.BrokenError{Reason: err.Error(), Err: err}
-			}
-		} else if code := status.Code(err); errors.Is(err, io.EOF) || code == codes.Unavailable || code == codes.Canceled {
-			return // It will not change any more, or the process is gone, which others notice.
-		}
 		if err != nil {
-			l.Instance.Fail(err)
+			if err = l.endedRegistrations(err); err != nil {
+				l.Instance.Fail(err)
+			}
+			return
+		}
+		set, err := l.readSet(m)
+		if err != nil {
+			l.Instance.Fail(&remote.BrokenError{Reason: err.Error(), Err: err})
 			return
 		}
 		select {
@@ -207,11 +229,33 @@ func (l *Life) follow(stream pluginproto.Plugin_RegistrationsClient) {
 	}
 }
 
+// endedRegistrations says why the stream of registrations ended; nil when that was wanted.
+func (l *Life) endedRegistrations(err error) error {
+	if l.ending.Load() || l.ctx.Err() != nil {
+		return nil
+	}
+	if why := l.gone(); why != "" {
+		return &unit.GoneError{Reason: why}
+	}
+	const open = "it ended its Registrations stream, which a plugin keeps open"
+	if errors.Is(err, io.EOF) {
+		return &remote.BrokenError{Reason: open, Err: err}
+	}
+	if status.Code(err) == codes.ResourceExhausted {
+		return &remote.BrokenError{Reason: "in its registrations " + plain(err).Error(), Err: err}
+	}
+	return &remote.BrokenError{Reason: open + ": " + plain(err).Error(), Err: err}
+}
+
 // Sets gives new registrations, always the latest.
 func (l *Life) Sets() <-chan *Set { return l.sets }
 
 // breakDown is called by the instance, once.
 func (l *Life) breakDown(why error, busy bool) {
+	if l.ending.Load() {
+		return // It is being stopped, within a time of its own.
+	}
+	l.brokeBy.Store(&why)
 	l.Process.Kill(why.Error())
 	if l.broken != nil && l.up.Load() {
 		l.broken(why, busy)
@@ -237,11 +281,19 @@ func (l *Life) Obituary() string {
 	}
 }
 
-// Check asks whether the process still answers.
+// gone is Obituary for when a stream ended: a process that ends takes its streams with it. One that still answers is not waited for.
+func (l *Life) gone() string {
+	if l.Check(l.ctx) == nil {
+		return ""
+	}
+	return l.Obituary()
+}
+
+// Check asks whether the process serves. The error is a *launch.NotServingError, or says that it does not answer.
 func (l *Life) Check(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, l.limits.Health)
 	defer cancel()
-	return l.Process.Health(ctx)
+	return plain(l.Process.Health(ctx))
 }
 
 // Kill ends the process at once.
@@ -249,6 +301,7 @@ func (l *Life) Kill(reason string) { l.Process.Kill(reason) }
 
 // End ends the process, asking first unless ctx has ended, answers what is in flight, and waits for everything.
 func (l *Life) End(ctx context.Context, reason string) launch.Exit {
+	l.ending.Store(true)
 	exit := l.Process.Stop(ctx)
 	l.Bury(reason)
 	return exit

@@ -16,7 +16,9 @@ import (
 
 	"github.com/hashicorp/go-hclog"
 	"github.com/hashicorp/go-plugin"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
 	"github.com/foldhost/foldhost/event"
@@ -27,7 +29,7 @@ import (
 
 func main() {
 	go lifeline()
-	s := &server{modes: map[string]string{}}
+	s := &server{modes: map[string]string{}, folding: make(chan struct{}), draining: make(chan struct{})}
 	for _, arg := range os.Args[1:] {
 		name, value, _ := strings.Cut(arg, "=")
 		s.modes[name] = value
@@ -39,8 +41,10 @@ func main() {
 	plugin.Serve(&plugin.ServeConfig{
 		HandshakeConfig:  pluginproto.Handshake(),
 		VersionedPlugins: pluginproto.Sets(s),
-		GRPCServer:       pluginproto.NewServer,
-		Logger:           hclog.NewNullLogger(),
+		GRPCServer: func(opts []grpc.ServerOption) *grpc.Server {
+			return pluginproto.NewServer(append(opts, grpc.UnaryInterceptor(s.health)))
+		},
+		Logger: hclog.NewNullLogger(),
 	})
 }
 
@@ -63,7 +67,9 @@ type server struct {
 	generation uint64
 	local      *unit.Local
 
-	batches, events, replies atomic.Int64
+	batches, events, replies, checks atomic.Int64
+	// folding is closed by the first batch, draining by Drain.
+	folding, draining chan struct{}
 }
 
 // dieAt exits at a frame of the fold stream, once: the file that die-once names says that it was done.
@@ -96,6 +102,20 @@ func (s *server) stumble(call string) {
 	if s.is("slow-" + call) {
 		time.Sleep(300 * time.Millisecond)
 	}
+}
+
+// health spoils what go-plugin answers to a health check.
+func (s *server) health(ctx context.Context, req any, call *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (any, error) {
+	if call.FullMethod == grpc_health_v1.Health_Check_FullMethodName {
+		s.stumble("health")
+		switch {
+		case s.is("no-health"):
+			return nil, status.Error(codes.Unimplemented, "no health here")
+		case s.is("not-serving"), s.is("not-serving-later") && s.checks.Add(1) > 1:
+			return &grpc_health_v1.HealthCheckResponse{Status: grpc_health_v1.HealthCheckResponse_NOT_SERVING}, nil
+		}
+	}
+	return handle(ctx, req)
 }
 
 func (s *server) Describe(context.Context, *pluginproto.DescribeRequest) (*pluginproto.DescribeResponse, error) {
@@ -160,14 +180,27 @@ func (s *server) Registrations(_ *pluginproto.RegistrationsRequest, out pluginpr
 	if s.is("never") {
 		set.Tools[0].Retry = pluginproto.Retry_RETRY_NEVER
 	}
+	if s.is("end-register-empty") {
+		return nil
+	}
 	if err := out.Send(set); err != nil {
 		return err
 	}
-	if s.is("shrink") {
-		// A unit goes as soon as something was folded.
-		for s.batches.Load() == 0 {
-			time.Sleep(5 * time.Millisecond)
-		}
+	if s.is("end-register") {
+		return nil
+	}
+	switch {
+	case s.is("end-register-later"):
+		<-s.folding
+		return nil
+	case s.is("fail-register-later"):
+		<-s.folding
+		return status.Error(codes.Unavailable, "no more registrations")
+	case s.is("end-streams-to-drain"):
+		<-s.draining
+		return nil
+	case s.is("shrink"): // A unit goes as soon as something is folded.
+		<-s.folding
 		set.Units = set.Units[:1]
 		if err := out.Send(set); err != nil {
 			return err
@@ -192,11 +225,18 @@ func (s *server) Fold(stream pluginproto.Plugin_FoldServer) error {
 			return err
 		}
 		s.stumble("fold")
-		s.dieAt("die-recv", s.batches.Add(1))
+		n := s.batches.Add(1)
+		if n == 1 {
+			close(s.folding)
+		}
+		s.dieAt("die-recv", n)
 		s.events.Add(int64(len(m.Events)))
 		b, err := foldwire.ReadBatch(m)
 		if err != nil {
 			return err
+		}
+		if s.is("keep-dropped") {
+			b.Drop = nil
 		}
 		s.local.Submit(context.Background(), b, func(r unit.Reply) {
 			sending.Lock()
@@ -248,9 +288,15 @@ func bare(stream pluginproto.Plugin_FoldServer) error {
 	}
 }
 
-// spoil makes of a reply what a mode says, from the first batch with events on.
+// spoil makes of a reply what a mode says. What is not about batches without events spares them.
 func (s *server) spoil(m *pluginproto.FoldReply, b *unit.Batch) []*pluginproto.FoldReply {
 	if len(b.Events) == 0 {
+		if s.is("mute-openings") && len(b.Cells) == 0 {
+			m.Values = nil
+		}
+		if s.is("mute-states") {
+			m.States = nil
+		}
 		return []*pluginproto.FoldReply{m}
 	}
 	one := func() *pluginproto.CellValue { return &pluginproto.CellValue{Cell: uint64(b.Cells[0]), Seq: b.Through} }
@@ -319,5 +365,6 @@ func (s *server) CallTool(_ context.Context, r *pluginproto.CallToolRequest) (*p
 
 func (s *server) Drain(context.Context, *pluginproto.DrainRequest) (*pluginproto.DrainResponse, error) {
 	s.stumble("drain")
+	close(s.draining)
 	return &pluginproto.DrainResponse{}, nil
 }
