@@ -18,6 +18,7 @@ type log struct {
 	// byType finds the events of a type without looking at the others.
 	byType map[string]*typeIndex
 	keys   map[string]eventlog.KeyRecord
+	rows   rows
 
 	// place is guarded by order.mu.
 	place place

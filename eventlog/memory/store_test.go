@@ -11,3 +11,7 @@ import (
 func TestStore(t *testing.T) {
 	logtest.Run(t, func(testing.TB) eventlog.Store { return memory.New() })
 }
+
+func TestRows(t *testing.T) {
+	logtest.RunRows(t, func(testing.TB) logtest.RowStore { return memory.New() })
+}
