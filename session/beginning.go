@@ -104,12 +104,8 @@ func (b *beginning) admit(d *event.Draft) error {
 	return nil
 }
 
-func (b *beginning) result(seq int64) (event.Event, error) {
-	if ev, ok := b.results[seq]; ok {
-		return ev, nil
-	}
-	return event.Event{Seq: seq}, nil // a node of another type
-}
+// result reads a node; the zero event is one of another type than tool/result.
+func (b *beginning) result(seq int64) (event.Event, error) { return b.results[seq], nil }
 
 // end is the session/end-seed of a seed that lacks it.
 func (b *beginning) end() event.Event {

@@ -26,12 +26,7 @@ type State struct {
 func Fold(drafts iter.Seq[event.Draft]) (State, error) {
 	// The tool results on the surface, without their content, are all that a later event can be compared with.
 	results := make(map[int64]event.Event)
-	m := NewManager(0, func(seq int64) (event.Event, error) {
-		if e, ok := results[seq]; ok {
-			return e, nil
-		}
-		return event.Event{Seq: seq}, nil // a node of another type
-	})
+	m := NewManager(0, func(seq int64) (event.Event, error) { return results[seq], nil }) // a node of another type is the zero event
 	replacements := []Replacement{}
 	index := int64(0)
 	for d := range drafts {

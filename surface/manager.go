@@ -60,9 +60,8 @@ func (m *Manager) Apply(p Plan) {
 		panic("surface: applying a zero plan")
 	case p.manager != m:
 		panic("surface: applying a plan of another manager")
-	case p.seq != m.next || p.generation != m.generation:
-		panic(fmt.Sprintf("surface: applying a stale plan: it is for seq %d at generation %d, the surface is at seq %d and generation %d",
-			p.seq, p.generation, m.next, m.generation))
+	case p.seq != m.next: // whatever changes the nodes takes a seq
+		panic(fmt.Sprintf("surface: applying a stale plan: it is for seq %d, the surface is at seq %d", p.seq, m.next))
 	}
 	m.next++
 	switch p.kind {

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/surface"
 )
 
@@ -79,12 +80,13 @@ func TestPlanningDoesNotReorderTheSourcesOfAnEvent(t *testing.T) {
 }
 
 func TestApplyPanicsOnPlansThatAreNotItsOwnOrStale(t *testing.T) {
-	d := log(t, 0, user(appends))[0]
-	m, other := surface.NewManager(0, nil), surface.NewManager(0, nil)
-	foreign, _ := other.Plan(&d)
-	stale, _ := m.Plan(&d)
-	fresh, _ := m.Plan(&d)
+	drafts := log(t, 0, user(appends), user(appends))
+	m := surface.NewManager(0, nil)
+	stale, _ := m.Plan(&drafts[0])
+	fresh, _ := m.Plan(&drafts[0])
 	m.Apply(fresh)
+	other, _ := drive(0, drafts[:1]) // it stands where m does: only whose plan it is tells them apart
+	foreign, _ := other.Plan(&drafts[1])
 	for name, p := range map[string]surface.Plan{"zero": {}, "foreign": foreign, "stale": stale, "applied": fresh} {
 		t.Run(name, func(t *testing.T) {
 			defer func() {
@@ -103,6 +105,7 @@ func TestApplyPanicsOnPlansThatAreNotItsOwnOrStale(t *testing.T) {
 func TestAdvancePassesOverEventsThatAreNotOnTheSurface(t *testing.T) {
 	m := surface.NewManager(0, nil)
 	m.Advance(5)
+	m.Advance(5) // nowhere
 	d := log(t, 5, user(appends))[0]
 	p, err := m.Plan(&d)
 	if err != nil {
@@ -142,6 +145,19 @@ func TestAFoldIsDetached(t *testing.T) {
 	shadow[0] = 99
 	if m.Nodes()[0] != 2 {
 		t.Error("a range is not the caller's own")
+	}
+}
+
+func TestARangeIsRefusedAsAReplacementOfItWouldBe(t *testing.T) {
+	m, _ := drive(0, log(t, 0, user(appends), user(appends), user(appends)))
+	if nodes, err := m.Range(1, 2); err != nil || !slices.Equal(nodes, []int64{1, 2}) {
+		t.Errorf("got %v, %v", nodes, err)
+	}
+	for rule, r := range map[string][2]int64{"start-not-found": {7, 1}, "end-not-found": {1, 7}, "start-after-end": {2, 1}} {
+		nodes, err := m.Range(r[0], r[1])
+		if e := refusal(t, err); e.Code != event.SurfaceRangeInvalid || e.Rule != rule || nodes != nil {
+			t.Errorf("%v: got %v, %v, want %s", r, nodes, e, rule)
+		}
 	}
 }
 

@@ -9,10 +9,10 @@ import (
 // Plan is a checked change to one manager at one moment; the zero Plan is none. It is bound to the manager that made it,
 // and to the state that the manager was in.
 type Plan struct {
-	manager         *Manager
-	seq, generation int64
-	kind            event.OpKind
-	from, to        place
+	manager  *Manager
+	seq      int64
+	kind     event.OpKind
+	from, to place
 }
 
 // Plan checks whether d may be the next event, in the order of the specification: seq, eligibility, the form of the
@@ -27,7 +27,7 @@ func (m *Manager) Plan(d *event.Draft) (Plan, error) {
 	if err := checkForm(d); err != nil {
 		return Plan{}, err
 	}
-	p := Plan{manager: m, seq: d.Seq, generation: m.generation, kind: d.Op.Kind}
+	p := Plan{manager: m, seq: d.Seq, kind: d.Op.Kind}
 	if d.Op.Kind != event.OpReplace {
 		if d.Op.Kind == event.OpAppend {
 			if err := checkSources(d); err != nil {
