@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/foldhost/foldhost/event"
@@ -186,6 +187,40 @@ func TestContentElsewhereIsNotTheInnerContent(t *testing.T) {
 		_, err := both(t, log(t, 0, result(old, "[]", appends), result(next, "[]", replaces(0, 0, "[0]"))))
 		if e := refusal(t, err); e.Rule != "rewrite-beyond-content" {
 			t.Errorf("%s: got %v", place, e)
+		}
+	}
+}
+
+func TestAFrameIsTheDataWithoutTheInnerContent(t *testing.T) {
+	for data, want := range map[string]string{
+		`{"turn":1,"message":{"id":"r","content":[{"type":"tool-result","content":[{"type":"text"}],"isError":false}]},"meta":[1,2]}`: `{"turn":1,"message":{"id":"r","content":[{"type":"tool-result","content":null,"isError":false}]},"meta":[1,2]}`,
+		`{"message":{"content":[{"content":1},{"x":2},{"content":{}}]}}`:                                                              `{"message":{"content":[{"content":null},{"x":2},{"content":null}]}}`,
+		`{"content":[1],"message":{"content":"text"}}`:                                                                                `{"content":[1],"message":{"content":"text"}}`,
+		`{"message":[{"content":1}]}`:                                                                                                 `{"message":[{"content":1}]}`,
+		`{"a\"b":"<\u2028>","c":[]}`:                                                                                                  `{"a\"b":"<\u2028>","c":[]}`,
+		`7`:                                                                                                                           `7`,
+	} {
+		if got := surface.Frame([]byte(data)); string(got) != want {
+			t.Errorf("%s: got %s, want %s", data, got, want)
+		}
+		if again := surface.Frame([]byte(want)); string(again) != want {
+			t.Errorf("the frame of %s is %s", want, again)
+		}
+	}
+}
+
+func TestWhatIsMissingAmongTheSourcesIsNamedAsFarAsItIsReadable(t *testing.T) {
+	events := make([]string, 500)
+	for i := range events {
+		events[i] = user(appends)
+	}
+	for last, want := range map[int][]string{2: {"1, 2"}, 499: {"1, 2, 3", "489 more"}} {
+		_, err := both(t, log(t, 0, append(slices.Clone(events), user(replaces(0, last, "[0]")))...))
+		e := refusal(t, err)
+		for _, text := range want {
+			if e.Code != event.SourcesIncomplete || !strings.Contains(e.Reason, text) || len(e.Reason) > 200 {
+				t.Errorf("0 to %d: got %v, want it to name %s", last, e, text)
+			}
 		}
 	}
 }
