@@ -88,7 +88,7 @@ func (r *envelopeReader) member(key, value []byte) bool {
 		}
 		d.Ignorable = true
 	default:
-		name := pathKey(string(appendDecoded(nil, key)))
+		name := PathKey(string(appendDecoded(nil, key)))
 		return r.fail("unknown-key", "$"+name, "an event has no such key; keys are type, seq, time, data, surfaceOp, sourceEventSeqs and ignorable, in this spelling")
 	}
 	return true

@@ -99,7 +99,7 @@ func badText(v reflect.Value, path string, depth int) (string, bool) {
 			if where, bad := badText(it.Key(), path, depth+1); bad {
 				return where, true
 			}
-			if where, bad := badText(it.Value(), path+pathKey(fmt.Sprint(it.Key())), depth+1); bad {
+			if where, bad := badText(it.Value(), path+PathKey(fmt.Sprint(it.Key())), depth+1); bad {
 				return where, true
 			}
 		}
@@ -113,9 +113,9 @@ func badText(v reflect.Value, path string, depth int) (string, bool) {
 			where := path
 			switch {
 			case name != "":
-				where += pathKey(name)
+				where += PathKey(name)
 			case !f.Anonymous:
-				where += pathKey(f.Name)
+				where += PathKey(f.Name)
 			}
 			if where, bad := badText(v.Field(i), where, depth+1); bad {
 				return where, true

@@ -66,14 +66,14 @@ func pathAt(src []byte, offset int, prefix string) string {
 			b.WriteString(strconv.Itoa(st.index))
 			b.WriteByte(']')
 		case st.key != nil:
-			b.WriteString(pathKey(string(appendDecoded(nil, st.key))))
+			b.WriteString(PathKey(string(appendDecoded(nil, st.key))))
 		}
 	}
 	return b.String()
 }
 
-// pathKey is how a key goes into a path: .name when it is a plain word, ["odd key"] otherwise.
-func pathKey(key string) string {
+// PathKey is how a key goes into a path, in errors everywhere: .name when it is a plain word, ["odd key"] otherwise. A long key is cut.
+func PathKey(key string) string {
 	plain := key != ""
 	for i := 0; i < len(key) && plain; i++ {
 		c := key[i]

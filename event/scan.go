@@ -103,14 +103,19 @@ func (s *scanner) open() bool {
 	return true
 }
 
+// close leaves a container at its last byte.
+func (s *scanner) close() bool {
+	s.pos++
+	s.room++
+	return true
+}
+
 func (s *scanner) array() bool {
 	if !s.open() {
 		return false
 	}
 	if s.peek() == ']' {
-		s.pos++
-		s.room++
-		return true
+		return s.close()
 	}
 	for {
 		if !s.value() {
@@ -122,9 +127,7 @@ func (s *scanner) array() bool {
 			s.pos++
 			s.skipSpace()
 		case ']':
-			s.pos++
-			s.room++
-			return true
+			return s.close()
 		default:
 			return s.failHere("a comma or the end of an array")
 		}
@@ -136,9 +139,7 @@ func (s *scanner) object() bool {
 		return false
 	}
 	if s.peek() == '}' {
-		s.pos++
-		s.room++
-		return true
+		return s.close()
 	}
 	base := len(s.keys)
 	var seen map[string]struct{} // decoded keys, once there are more than linearKeys or one has escapes, which is rare
@@ -183,10 +184,8 @@ func (s *scanner) object() bool {
 			s.pos++
 			s.skipSpace()
 		case '}':
-			s.pos++
-			s.room++
 			s.keys = s.keys[:base]
-			return true
+			return s.close()
 		default:
 			return s.failHere("a comma or the end of an object")
 		}

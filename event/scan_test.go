@@ -216,6 +216,18 @@ func TestThePrefixComesFirst(t *testing.T) {
 	}
 }
 
+func TestKeysInPaths(t *testing.T) {
+	for key, want := range map[string]string{
+		"a": ".a", "A_b-9": ".A_b-9", "$ref": ".$ref", "": `[""]`, "9": `["9"]`, "-a": `["-a"]`, "a b": `["a b"]`, "a.b": `["a.b"]`, "é": `["é"]`, `"`: `["\""]`,
+		strings.Repeat("k", 64): "." + strings.Repeat("k", 64), strings.Repeat("k", 65): `["` + strings.Repeat("k", 64) + `…"]`,
+		strings.Repeat("k", 63) + "é": `["` + strings.Repeat("k", 63) + `…"]`,
+	} {
+		if got := event.PathKey(key); got != want {
+			t.Errorf("%q is %s, want %s", key, got, want)
+		}
+	}
+}
+
 func TestLargeObjectsAreCheckedForDuplicatesToo(t *testing.T) {
 	object := func(keys int, last string) []byte {
 		var b bytes.Buffer

@@ -154,7 +154,7 @@ func checkRequestHeader(data json.RawMessage) *Error {
 		case keyIs(key, "maxTokens"):
 			name = "maxTokens"
 		default:
-			fault = fail(rule, where+pathKey(string(appendDecoded(nil, key))), "adapterDefaults may only name reasoningEffort and maxTokens")
+			fault = fail(rule, where+PathKey(string(appendDecoded(nil, key))), "adapterDefaults may only name reasoningEffort and maxTokens")
 			return false
 		}
 		switch {

@@ -36,7 +36,7 @@ func pathIn(raw json.RawMessage, place, prefix string) string {
 			raw = elementOf(raw, i)
 			continue
 		}
-		path += "." + step
+		path += event.PathKey(step)
 		raw = event.Lookup(raw, step)
 	}
 	return path

@@ -63,9 +63,10 @@ func TestPlacesInAPayloadAreWrittenAsPaths(t *testing.T) {
 		"":                "$.data",
 		"todos":           "$.data.todos",
 		"todos.1.content": "$.data.todos[1].content",
-		"byID.2.n":        "$.data.byID.2.n",
+		"byID.2.n":        `$.data.byID["2"].n`,
 		"deep.0.1.0":      "$.data.deep[0][1][0]",
-		"gone.3.x":        "$.data.gone.3.x",
+		"gone.3.x":        `$.data.gone["3"].x`,
+		"odd key.x":       `$.data["odd key"].x`,
 		"todos.9.x":       "$.data.todos[9].x",
 	} {
 		if got := pathIn(data, place, "$.data"); got != want {

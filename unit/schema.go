@@ -105,7 +105,7 @@ func placeOf(doc any, url string) (place string) {
 		switch v := v.(type) {
 		case map[string]any:
 			for key, member := range v {
-				at := path + stepOf(key)
+				at := path + event.PathKey(key)
 				if text, ok := member.(string); ok && (key == "$ref" || key == "$dynamicRef" || key == "$schema") {
 					target, _, _ := strings.Cut(text, "#")
 					if target != "" && strings.HasSuffix(url, strings.TrimLeft(target, "./")) && (place == "" || at < place) {
@@ -212,23 +212,13 @@ func pathOf(location []string, value any) string {
 				value = v[i]
 			}
 		case map[string]any:
-			path += stepOf(step)
+			path += event.PathKey(step)
 			value = v[step]
 		default:
-			path += stepOf(step)
+			path += event.PathKey(step)
 		}
 	}
 	return shorten(path, maxReason)
-}
-
-// stepOf is .key, or ["odd key"] where the key is not a plain word: as event writes paths.
-func stepOf(key string) string {
-	for i, c := range key {
-		if c != '_' && c != '$' && !('a' <= c && c <= 'z') && !('A' <= c && c <= 'Z') && (i == 0 || c != '-' && !('0' <= c && c <= '9')) {
-			return "[" + string(event.AppendString(nil, key)) + "]"
-		}
-	}
-	return "." + key
 }
 
 // shorten cuts a text to at most n bytes at the start of a rune and says so.
