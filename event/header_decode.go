@@ -11,6 +11,9 @@ func DecodeHeader(line []byte) (Header, error) {
 	space, fault := scan(line, MaxDepth, "$")
 	if fault != nil {
 		fault.Code = HeaderInvalid
+		if fault.Rule == ruleSyntax {
+			fault.Reason += `; the first line of a log is its header, an object with "type":"session"`
+		}
 		return Header{}, fault
 	}
 	h, fault := parseHeader(strip(line, space))

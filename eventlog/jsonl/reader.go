@@ -103,8 +103,13 @@ func newReader(in io.Reader, path string, o Options) (*Reader, error) {
 	return r, nil
 }
 
-// gzipMagic begins what gzip makes: the compression that people try beside zstd.
-const gzipMagic = "\x1f\x8b"
+// foreign are what files begin with that people try and that are not read. A log may not begin with a byte order mark, as every line of it is JSON.
+var foreign = []struct{ magic, rule, reason string }{
+	{"\x1f\x8b", "gzip", "this is gzip, which is not read: unpack it first, or pack it with zstd"},
+	{"\xef\xbb\xbf", "byte-order-mark", "the text begins with a byte order mark: save it as UTF-8 without one"},
+	{"\xff\xfe", "utf-16", "this is UTF-16: save it as UTF-8 without a byte order mark"},
+	{"\xfe\xff", "utf-16", "this is UTF-16: save it as UTF-8 without a byte order mark"},
+}
 
 func (r *Reader) readHeader() error {
 	refuse := func(err error) error {
@@ -123,10 +128,12 @@ func (r *Reader) readHeader() error {
 	}
 	r.lines = 1
 	header, err := event.DecodeHeader(l.text)
-	switch {
-	case err != nil && bytes.HasPrefix(l.text, []byte(gzipMagic)):
-		return refuse(&event.Error{Code: event.HeaderInvalid, Rule: "gzip", Reason: "this is gzip, which is not read: unpack it first, or pack it with zstd"})
-	case err != nil:
+	if err != nil {
+		for _, f := range foreign {
+			if bytes.HasPrefix(l.text, []byte(f.magic)) {
+				err = &event.Error{Code: event.HeaderInvalid, Rule: f.rule, Reason: f.reason}
+			}
+		}
 		return refuse(err)
 	}
 	if !l.whole {

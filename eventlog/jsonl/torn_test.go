@@ -127,24 +127,29 @@ func checkTaken(t *testing.T, got taken, events int, code event.Code) {
 }
 
 func TestHeaderIsRefused(t *testing.T) {
-	for name, text := range map[string]string{
-		"nothing":              "",
-		"a newline":            "\n",
-		"a text":               "Dear diary,\n",
-		"an event":             note(0),
-		"a later version":      strings.Replace(header, `"version":0`, `"version":1`, 1),
-		"no newline":           strings.TrimSuffix(header, "\n"),
-		"cut":                  header[:20],
-		"a list":               "[]\n",
-		"a byte order mark":    "\ufeff" + header,
-		"gzip":                 "\x1f\x8b\x08\x00\x00\x00\x00\x00",
-		"three bytes of magic": "\x28\xb5\x2f",
+	for name, c := range map[string]struct{ text, rule string }{
+		"nothing":              {"", "empty"},
+		"a newline":            {"\n", "json-syntax"},
+		"a text":               {"Dear diary,\n", "json-syntax"},
+		"an event":             {note(0), "type-invalid"},
+		"a later version":      {strings.Replace(header, `"version":0`, `"version":1`, 1), "version-unsupported"},
+		"no newline":           {strings.TrimSuffix(header, "\n"), "torn"},
+		"cut":                  {header[:20], "json-syntax"},
+		"a list":               {"[]\n", "not-an-object"},
+		"a byte order mark":    {"\ufeff" + header, "byte-order-mark"},
+		"UTF-16":               {"\xff\xfe{\x00\n\x00", "utf-16"},
+		"UTF-16, big end":      {"\xfe\xff\x00{\x00\n", "utf-16"},
+		"gzip":                 {"\x1f\x8b\x08\x00\x00\x00\x00\x00", "gzip"},
+		"three bytes of magic": {"\x28\xb5\x2f", "json-syntax"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			for _, strict := range []bool{false, true} {
-				index, code := place(takeText(text, jsonl.Options{Strict: strict}).err)
-				if index != event.HeaderIndex || code != event.HeaderInvalid {
+				err := takeText(c.text, jsonl.Options{Strict: strict}).err
+				if index, code := place(err); index != event.HeaderIndex || code != event.HeaderInvalid {
 					t.Errorf("refused at %d with %q", index, code)
+				}
+				if fault, _ := errors.AsType[*event.Error](err); fault == nil || fault.Rule != c.rule {
+					t.Errorf("got %v, want %s", err, c.rule)
 				}
 			}
 		})
