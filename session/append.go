@@ -14,23 +14,30 @@ import (
 // publication. A refusal changes nothing. Errors: *event.Error for a broken rule, *ReentrantError, *VetoError,
 // *eventlog.NotFoundError, ErrClosed, the context's while it waits, and what the store says. After any other error of the store the event may be in the log.
 func (s *Session) Append(ctx context.Context, typ string, data any, in Intent) (event.Event, error) {
-	raw, err := event.Encode(data)
-	if err != nil {
-		return event.Event{}, err
-	}
 	var draft [1]event.Draft
-	d := &draft[0]
-	d.Type, d.Data = typ, raw
-	if err := admit(d, in); err != nil {
+	if err := write(&draft[0], typ, data, in); err != nil {
 		return event.Event{}, err
 	}
-	d.Time = unstamped
 	c, err := s.take(ctx)
 	if err != nil {
 		return event.Event{}, err
 	}
 	defer c.leave()
 	return c.appendOne(ctx, draft[:])
+}
+
+// write makes a draft of what a Go caller gives, checked as far as that needs no session.
+func write(d *event.Draft, typ string, data any, in Intent) error {
+	raw, err := event.Encode(data)
+	if err != nil {
+		return err
+	}
+	d.Type, d.Data = typ, raw
+	if err := admit(d, in); err != nil {
+		return err
+	}
+	d.Time = unstamped
+	return nil
 }
 
 // Item is one event of a batch.

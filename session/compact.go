@@ -15,17 +15,11 @@ import (
 // event, as for Append. A range that would split a tool call from its result, or take a call whose result may still come, is refused with
 // surface-range-invalid. Other errors are as for Append.
 func (s *Session) Compact(ctx context.Context, start, end int64, message any) (event.Event, error) {
-	raw, err := event.Encode(message)
-	if err != nil {
-		return event.Event{}, err
-	}
 	var draft [1]event.Draft
 	d := &draft[0]
-	d.Type, d.Data = event.UserMessage, raw
-	if err := admit(d, Intent{Op: event.Replace(start, end)}); err != nil {
+	if err := write(d, event.UserMessage, message, Intent{Op: event.Replace(start, end)}); err != nil {
 		return event.Event{}, err
 	}
-	d.Time = unstamped
 	c, err := s.take(ctx)
 	if err != nil {
 		return event.Event{}, err
