@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -65,6 +66,63 @@ func TestOpenNamesTheFile(t *testing.T) {
 	}
 	if err := r.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+func TestErrorsNameFileAndLine(t *testing.T) {
+	cause := errors.New("the cause")
+	for err, want := range map[error][]string{
+		&jsonl.LineError{Path: "log.jsonl", Line: 7, Err: cause}: {"log.jsonl", "7", "the cause"},
+		&jsonl.LineError{Line: 7, Err: cause}:                    {"line 7", "the cause"},
+		&jsonl.ReadError{Path: "log.jsonl", Err: cause}:          {"log.jsonl", "the cause"},
+		&jsonl.ReadError{Err: cause}:                             {"the log", "the cause"},
+		&jsonl.LineTooLongError{Size: 17, Limit: 16}:             {"17", "16"},
+		&jsonl.GapError{Seq: 9, Expected: 5}:                     {"9", "5"},
+	} {
+		for _, part := range want {
+			if !strings.Contains(err.Error(), part) {
+				t.Errorf("%T says %q, which does not name %q", err, err, part)
+			}
+		}
+	}
+}
+
+func TestNoFileStaysOpen(t *testing.T) {
+	if _, err := os.ReadDir("/proc/self/fd"); err != nil {
+		t.Skip("skipped: no /proc/self/fd here")
+	}
+	path := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	opened := func(path string) bool {
+		fds, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(fds, func(fd fs.DirEntry) bool {
+			target, _ := os.Readlink("/proc/self/fd/" + fd.Name())
+			return target == path
+		})
+	}
+	good := path("good", header)
+	r, err := jsonl.Open(good, jsonl.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !opened(good) {
+		t.Error("the file that is read is not open: this test cannot tell")
+	}
+	if err := r.Close(); err != nil || opened(good) {
+		t.Errorf("open after Close: %v", err)
+	}
+	for _, bad := range []string{path("bad", "#\n"), path("cut.zst", "\x28\xb5\x2f\xfd\x24\x10"), t.TempDir()} {
+		if _, err := jsonl.Open(bad, jsonl.Options{}); err == nil || opened(bad) {
+			t.Errorf("%s: %v, and it is still open", bad, err)
+		}
 	}
 }
 

@@ -123,7 +123,7 @@ func (r *Reader) readHeader() error {
 		return refuse(&event.Error{Code: event.HeaderInvalid, Rule: "empty", Reason: "the log is empty; its first line is the header"})
 	case err != nil:
 		return &ReadError{Path: r.path, Err: err}
-	case l.text == nil && l.size > 0:
+	case l.text == nil:
 		return refuse(&LineTooLongError{Size: l.size, Limit: int64(r.limit)})
 	}
 	r.lines = 1

@@ -15,7 +15,7 @@ type record struct {
 
 // decode reads a whole line.
 func (r *Reader) decode(l line) (record, error) {
-	if l.text == nil && l.size > 0 {
+	if l.text == nil {
 		return record{}, &LineTooLongError{Size: l.size, Limit: int64(r.limit)}
 	}
 	draft, err := event.DecodeDraft(l.text, r.options.MaxEventBytes)
