@@ -60,6 +60,8 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 		"a surface op":                change(good, `"seq0"`, `"surfaceOp":"append","seq0"`),
 		"a row of rows":               change(good, `"a"`, `["a"]`),
 		"a time that is -0":           change(good, `"time0":5`, `"time0":-0`),
+		"data, then seq0 -1":          change(change(good, `"seq0":0,`, ``), `,"data":{"turn":1,"step":1,"index":0,"dt":[1],"texts":["a","b"]}`, `,"data":{"turn":1,"step":1,"index":0,"dt":[1],"texts":["a","b"]},"seq0":-1`),
+		"data, then an extra key":     change(good, `]}}`, `]},"extra":1}`),
 		"a gap that leaves and comes": change(change(good, `[1]`, `[9007199254740991,-9007199254740991]`), `"b"`, `"b","c"`),
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -74,6 +76,12 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 				t.Fatal("a strict reader takes it")
 			}
 		})
+	}
+	// What is wrong with the JSON is wrong with the line, whatever it would be.
+	for name, row := range map[string]string{"cut": good[:40], "a key twice": change(good, `"turn":1`, `"turn":1,"turn":1`), "-0": change(good, `"time0":5`, `"time0":-0`)} {
+		if index, code := place(takeText(header+row+"\n", jsonl.Options{Strict: true}).err); index != 0 || code != event.DataNotLossless {
+			t.Errorf("%s: refused at %d with %q", name, index, code)
+		}
 	}
 	for _, row := range []string{good, call} {
 		if got := takeText(header+row+"\n", jsonl.Options{}); got.err != nil || len(got.events) != 2 {
@@ -103,15 +111,26 @@ func TestRowExpandsToItsExactEvents(t *testing.T) {
 	}
 }
 
-// chunk is an event of a kind of delta: t text, r reasoning, c call with name, n call without name, d of another id.
+// chunk is an event of a kind of delta: t text, u of another index, v of another turn, w of another step, r reasoning, c call with name,
+// n call without name, d of another id, m of another name.
 func chunk(kind byte, seq, time int64) event.Event {
-	data := `{"turn":1,"step":2,"chunk":{"type":"` + map[byte]string{
+	turn, step := 1, 2
+	switch kind {
+	case 'v':
+		turn = 2
+	case 'w':
+		step = 3
+	}
+	data := fmt.Sprintf(`{"turn":%d,"step":%d,"chunk":{"type":"`, turn, step) + map[byte]string{
 		't': `text-delta","index":0,"text":`,
 		'u': `text-delta","index":1,"text":`,
+		'v': `text-delta","index":0,"text":`,
+		'w': `text-delta","index":0,"text":`,
 		'r': `reasoning-delta","index":0,"text":`,
 		'c': `tool-call-delta","index":0,"id":"c1","name":"write","argumentsDelta":`,
 		'n': `tool-call-delta","index":0,"id":"c1","argumentsDelta":`,
 		'd': `tool-call-delta","index":0,"id":"c2","name":"write","argumentsDelta":`,
+		'm': `tool-call-delta","index":0,"id":"c1","name":"read","argumentsDelta":`,
 	}[kind] + fmt.Sprintf("%q", fmt.Sprint(seq)) + "}}"
 	if kind == '.' {
 		return event.Event{Type: "step/end", Seq: seq, Time: time, Data: []byte(`{"turn":1,"step":2}`)}
@@ -147,6 +166,10 @@ func TestRunsOfThreeAndMoreArePacked(t *testing.T) {
 		".ttt.":      ". t3 .",
 		"ttuu":       "t t u u",
 		"tttuuu":     "t3 u3",
+		"tttvvv":     "t3 v3",
+		"tttwww":     "t3 w3",
+		"cccmmm":     "c3 m3",
+		"nnnccc":     "n3 c3",
 		"ttrtt":      "t t r t t",
 		"cccnnn":     "c3 n3",
 		"cccddd":     "c3 d3",
@@ -284,7 +307,7 @@ func TestAnyBatchComesBackFromItsRows(t *testing.T) {
 		var events []event.Event
 		seq := rapid.Int64Range(0, 5).Draw(t, "first")
 		for range rapid.IntRange(0, 12).Draw(t, "runs") {
-			kind := rapid.SampledFrom([]byte("turcnd.")).Draw(t, "kind")
+			kind := rapid.SampledFrom([]byte("tuvwrcndm.")).Draw(t, "kind")
 			for range rapid.IntRange(1, 6).Draw(t, "length") {
 				e := chunk(kind, seq, times.Draw(t, "time"))
 				text := texts.Draw(t, "text")
