@@ -46,6 +46,11 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 		"step null":                   change(good, `"step":1`, `"step":null`),
 		"index a list":                change(good, `"index":0`, `"index":[0]`),
 		"no turn":                     change(good, `"turn":1,`, ``),
+		"no step":                     change(good, `"step":1,`, ``),
+		"no index":                    change(good, `"index":0,`, ``),
+		"no members at all":           change(change(good, `,"texts":["a","b"]`, ``), `[1]`, `[]`),
+		"a name in a text row":        change(good, `"dt"`, `"name":"n","dt"`),
+		"an extra key in a call":      change(call, `"dt"`, `"extra":"n","dt"`),
 		"no gaps":                     change(good, `"dt":[1],`, ``),
 		"no data":                     `{"type":"text-chunks","seq0":0,"time0":5}`,
 		"no seq0":                     change(good, `"seq0":0,`, ``),
@@ -83,9 +88,9 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 			t.Errorf("%s: refused at %d with %q", name, index, code)
 		}
 	}
-	for _, row := range []string{good, call} {
-		if got := takeText(header+row+"\n", jsonl.Options{}); got.err != nil || len(got.events) != 2 {
-			t.Fatalf("a good row: %d events, %v", len(got.events), got.err)
+	for name, row := range map[string]string{"text": good, "call": call, "the last seqs that there are": change(good, `"seq0":0`, `"seq0":9007199254740990`)} {
+		if got := takeText(header+row+"\n", jsonl.Options{Strict: true}); got.err != nil || len(got.events) != 2 {
+			t.Fatalf("a good row (%s): %d events, %v", name, len(got.events), got.err)
 		}
 	}
 }
