@@ -88,7 +88,8 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 			t.Errorf("%s: refused at %d with %q", name, index, code)
 		}
 	}
-	for name, row := range map[string]string{"text": good, "call": call, "the last seqs that there are": change(good, `"seq0":0`, `"seq0":9007199254740990`)} {
+	for name, row := range map[string]string{"text": good, "call": call, "the last seqs that there are": change(good, `"seq0":0`, `"seq0":9007199254740990`),
+		"the last time that there is": change(good, `"time0":5`, `"time0":9007199254740990`), "the first": change(change(good, `"time0":5`, `"time0":-9007199254740990`), `[1]`, `[-1]`)} {
 		if got := takeText(header+row+"\n", jsonl.Options{Strict: true}); got.err != nil || len(got.events) != 2 {
 			t.Fatalf("a good row (%s): %d events, %v", name, len(got.events), got.err)
 		}
@@ -96,15 +97,15 @@ func TestMalformedRowsAreRefused(t *testing.T) {
 }
 
 func TestRowExpandsToItsExactEvents(t *testing.T) {
-	const row = `{ "data":{"texts" :["a","\u0041\ud800", "<é>" ],"dt":[ -5, 1e1 ],"turn":1.50,"step":0,"index":2 }, "time0":1e3,"type":"text\u002dchunks","seq0":0 }` + "\n"
+	const row = `{ "data":{"texts" :["a","\u0041\ud800", "<é>" ],"dt":[ -5, 1e1 ],"turn":-1.50,"step":9,"index":2 }, "time0":1e3,"type":"text\u002dchunks","seq0":0 }` + "\n"
 	got := takeText(header+row, jsonl.Options{})
 	if got.err != nil {
 		t.Fatal(got.err)
 	}
 	want := []string{
-		`{"type":"assistant/chunk","seq":0,"time":1000,"data":{"turn":1.50,"step":0,"chunk":{"type":"text-delta","index":2,"text":"a"}}}`,
-		`{"type":"assistant/chunk","seq":1,"time":995,"data":{"turn":1.50,"step":0,"chunk":{"type":"text-delta","index":2,"text":"\u0041\ud800"}}}`,
-		`{"type":"assistant/chunk","seq":2,"time":1005,"data":{"turn":1.50,"step":0,"chunk":{"type":"text-delta","index":2,"text":"<é>"}}}`,
+		`{"type":"assistant/chunk","seq":0,"time":1000,"data":{"turn":-1.50,"step":9,"chunk":{"type":"text-delta","index":2,"text":"a"}}}`,
+		`{"type":"assistant/chunk","seq":1,"time":995,"data":{"turn":-1.50,"step":9,"chunk":{"type":"text-delta","index":2,"text":"\u0041\ud800"}}}`,
+		`{"type":"assistant/chunk","seq":2,"time":1005,"data":{"turn":-1.50,"step":9,"chunk":{"type":"text-delta","index":2,"text":"<é>"}}}`,
 	}
 	if len(got.events) != len(want) {
 		t.Fatalf("%d events", len(got.events))
