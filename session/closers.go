@@ -3,6 +3,7 @@ package session
 import (
 	"encoding/json"
 	"iter"
+	"slices"
 	"strconv"
 
 	"github.com/foldhost/foldhost/event"
@@ -63,8 +64,9 @@ type openTurn struct {
 // pendingCall is a call that waits for a result, or has waited.
 type pendingCall struct {
 	id string
-	// message is the data of the assistant/message that made the call.
-	message json.RawMessage
+	// place is the beginning of its result's data: {"turn":…,"step":… as the message that made the call has them. The message itself may be large, and a
+	// turn may hold very many.
+	place []byte
 }
 
 func (t *openTurn) follow(e *event.Event) {
@@ -78,8 +80,12 @@ func (t *openTurn) follow(e *event.Event) {
 	case event.StepEnd:
 		t.step, t.calls, t.waiting, t.started = nil, nil, nil, nil
 	case event.AssistantMessage:
+		var place []byte
 		for id := range toolCalls(event.MessageOf(e)) {
-			t.ask(id, e.Data)
+			if place == nil {
+				place = appendNumbers([]byte{'{'}, e.Data, "turn", "step")
+			}
+			t.ask(id, place)
 		}
 	case event.ToolCall:
 		if id, ok := event.String(event.Lookup(e.Data, "callId")); ok {
@@ -97,7 +103,7 @@ func (t *openTurn) follow(e *event.Event) {
 }
 
 // ask notes a call; one that waits already is the same call.
-func (t *openTurn) ask(id string, message json.RawMessage) {
+func (t *openTurn) ask(id string, place []byte) {
 	if _, waits := t.waiting[id]; waits {
 		return
 	}
@@ -105,7 +111,7 @@ func (t *openTurn) ask(id string, message json.RawMessage) {
 		t.waiting = make(map[string]int)
 	}
 	t.waiting[id] = len(t.calls)
-	t.calls = append(t.calls, pendingCall{id, message})
+	t.calls = append(t.calls, pendingCall{id, place})
 }
 
 // toolCalls gives the ids of the tool-call blocks of an assistant's message, in order.
@@ -162,7 +168,7 @@ func interruptedResult(call pendingCall, seq int64, started bool) []byte {
 	if started {
 		name, code, text = "ToolOutcomeUnknownError", CodeToolOutcomeUnknown, textOutcomeUnknown
 	}
-	data := appendNumbers([]byte{'{'}, call.message, "turn", "step")
+	data := slices.Clone(call.place)
 	if len(data) > 1 {
 		data = append(data, ',')
 	}

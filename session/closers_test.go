@@ -1,10 +1,14 @@
 package session_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"iter"
+	"runtime"
 	"testing"
+	"weak"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog/logtest"
@@ -131,6 +135,32 @@ func undrafts(log []event.Event) iter.Seq[event.Draft] {
 				return
 			}
 		}
+	}
+}
+
+// Given a turn with many long messages that make calls, then its closers hold none of them in memory while they look.
+func TestClosersDoNotHoldTheirTurn(t *testing.T) {
+	var first weak.Pointer[byte]
+	log := func(yield func(event.Event, error) bool) {
+		for i, st := range []step{turnStart(1), stepStart(1, 1), assistant(string(filler(10_000)), "a"), assistant(string(filler(10_000)), "b")} {
+			ev := event.Event{Type: st.typ, Seq: int64(i), Data: json.RawMessage(st.data)}
+			if i == 2 {
+				ev.Data = bytes.Clone(ev.Data)
+				first = weak.Make(&ev.Data[0])
+			}
+			if !yield(ev, nil) {
+				return
+			}
+		}
+		runtime.GC()
+		if first.Value() != nil {
+			t.Error("a message that made a call is kept")
+		}
+	}
+	list, err := session.Closers(log, &event.Event{Seq: 3})
+	wantEqual(t, "closers", closerNames(list), []string{"tool/result:TOOL_NOT_STARTED", "tool/result:TOOL_NOT_STARTED", "step/end", "turn/end"})
+	if err != nil {
+		t.Error(err)
 	}
 }
 

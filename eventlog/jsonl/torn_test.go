@@ -136,6 +136,7 @@ func TestHeaderIsRefused(t *testing.T) {
 		"no newline":           {strings.TrimSuffix(header, "\n"), "torn"},
 		"cut":                  {header[:20], "json-syntax"},
 		"a list":               {"[]\n", "not-an-object"},
+		"a longer list":        {"[1,2]\n", "not-an-object"}, // its first byte could begin a skippable frame
 		"a byte order mark":    {"\ufeff" + header, "byte-order-mark"},
 		"UTF-16":               {"\xff\xfe{\x00\n\x00", "utf-16"},
 		"UTF-16, big end":      {"\xfe\xff\x00{\x00\n", "utf-16"},
