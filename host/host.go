@@ -123,10 +123,10 @@ func (h *Host) Register(plugin string, def unit.Definition) (*registry.Registrat
 // Close ends the host, in the order in which nothing is lost: sessions first, so that the last events are published; then
 // the registry, which nobody calls any more; then the plugins, all at once, each asked before it is killed; then the store, if it is the host's own.
 // More than once is harmless.
-func (h *Host) Close() error { return h.close(context.Background()) }
+func (h *Host) Close() error { return h.CloseWithin(context.Background()) }
 
-// close is Close; when ctx ends, plugins are not asked any longer but killed.
-func (h *Host) close(ctx context.Context) error {
+// CloseWithin is Close; when ctx ends, plugins are not asked any longer but killed. The error is not ctx's.
+func (h *Host) CloseWithin(ctx context.Context) error {
 	h.closing.Do(func() { h.closed = h.end(ctx) })
 	return h.closed
 }

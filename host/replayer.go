@@ -82,5 +82,5 @@ func (r *Replayer) Replay(ctx context.Context, o ReplayOptions) (result *Result,
 func (r *Replayer) Close() error {
 	now, cancel := context.WithCancel(context.Background())
 	cancel()
-	return errors.Join(r.host.close(now), r.store.Close())
+	return errors.Join(r.host.CloseWithin(now), r.store.Close())
 }

@@ -2,22 +2,14 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"os"
-	"os/signal"
-	"syscall"
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	// The first signal cancels what runs, which cleans up after itself; a second one ends the process at once.
-	context.AfterFunc(ctx, stop)
-	err := root().ExecuteContext(ctx)
-	code := exitCode(err)
+	err := root().ExecuteContext(untilInterrupted(os.Stderr))
 	if err != nil && !isReported(err) {
 		fmt.Fprintln(os.Stderr, "foldhost:", describe(err))
 	}
-	stop()
-	os.Exit(code)
+	os.Exit(exitCode(err))
 }

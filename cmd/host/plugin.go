@@ -48,7 +48,7 @@ func pluginListCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			defer h.Close()
+			defer h.CloseWithin(cmd.Context())
 			if err := h.WaitPlugins(cmd.Context()); err != nil {
 				return err
 			}
