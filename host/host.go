@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"sync"
 
+	"github.com/foldhost/foldhost/checkpoint"
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/memory"
 	"github.com/foldhost/foldhost/registry"
@@ -17,13 +18,16 @@ import (
 
 // Options of a host. The zero value is usable: everything in memory.
 type Options struct {
-	// Store holds the logs. nil is a new store in memory, which Close closes; a store that is given stays the caller's to close.
+	// Store holds the logs. nil is a new store in memory, which Close closes; a store that is given stays the caller's to close. One that is also
+	// an eventlog.RowStore keeps checkpoint rows, from which cold sessions are read.
 	Store eventlog.Store
 	// Logger gets what is contained: failing units, panics of observers and listeners. nil is slog.Default.
 	Logger *slog.Logger
 	// Session and Registry tune the parts. Their Logger, Driver and Epoch are the host's to set.
 	Session  session.Options
 	Registry registry.Options
+	// Checkpoint tunes the durable cache; its Logger is the host's to set.
+	Checkpoint checkpoint.Options
 	// Plugins are the plugin processes that Open keeps up; nil is none.
 	Plugins *PluginOptions
 }
@@ -35,7 +39,10 @@ type Host struct {
 	sessions *session.Set
 	registry *registry.Registry
 	driver   *driver
-	plugins  *plugins
+	// writer is nil when the store keeps no rows.
+	writer  *checkpoint.Writer
+	reader  *checkpoint.Reader
+	plugins *plugins
 
 	closing sync.Once
 	closed  error
@@ -100,7 +107,16 @@ func compose(o Options, p *plugins) *Host {
 	o.Registry.Logger = o.Logger
 	o.Registry.Epoch = fmt.Sprintf("%s.%d", id.StoreID, id.Boot)
 	h.registry = registry.New(o.Registry)
-	h.driver = &driver{store: h.store, registry: h.registry, page: cmp.Or(o.Registry.BatchEvents, pageEvents), live: map[eventlog.Life]*registry.Session{}}
+	logs := logs{Store: h.store, page: cmp.Or(o.Registry.BatchEvents, pageEvents)}
+	o.Checkpoint.Logger = o.Logger
+	// Nothing outlives a store of the host's own, so rows in it would be work for nobody.
+	if rows, ok := h.store.(eventlog.RowStore); ok && !h.owned {
+		logs.rows = rows
+		h.writer = checkpoint.NewWriter(rows, o.Checkpoint)
+	}
+	h.reader = checkpoint.NewReader(logs, logs.rows, h.registry, o.Checkpoint)
+	h.driver = &driver{logs: logs, registry: h.registry, rows: h.reader, writer: h.writer,
+		live: map[eventlog.Life]*registry.Session{}, ids: map[string]*registry.Session{}}
 	o.Session.Logger = o.Logger
 	o.Session.Driver = h.driver
 	h.sessions = session.NewSet(h.store, o.Session)
@@ -120,8 +136,8 @@ func (h *Host) Register(plugin string, def unit.Definition) (*registry.Registrat
 	return h.registry.Register(registry.Registrant{Plugin: plugin}, def)
 }
 
-// Close ends the host, in the order in which nothing is lost: sessions first, so that the last events are published; then
-// the registry, which nobody calls any more; then the plugins, all at once, each asked before it is killed; then the store, if it is the host's own.
+// Close ends the host, in the order in which nothing is lost: sessions first, so that the last events are published and their rows written; then cold
+// reads; then the registry, which nobody calls any more; then the plugins, all at once, each asked before it is killed; then the store, if it is the host's own.
 // More than once is harmless.
 func (h *Host) Close() error { return h.CloseWithin(context.Background()) }
 
@@ -133,6 +149,10 @@ func (h *Host) CloseWithin(ctx context.Context) error {
 
 func (h *Host) end(ctx context.Context) error {
 	err := h.sessions.Close()
+	if h.writer != nil {
+		h.writer.Close()
+	}
+	h.reader.Close()
 	h.registry.Close()
 	h.plugins.stop(ctx)
 	if h.owned {

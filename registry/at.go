@@ -117,7 +117,19 @@ func (s *Session) startOf(ctx context.Context, b *binding, seq int64) (*Row, err
 	memory, ok := s.bestRow(b.Key, seq)
 	ok = ok && memory.Ver == b.StateVersion && memory.Def == b.Digest
 	stored, has := s.rows.Rows[b.Key]
-	if has && (!ok || stored.Seq > memory.Seq) && stored.Seq <= seq && s.rows.of(s.log.ID(), s.log.Incarnation()) && b.mismatch(stored) == "" {
+	if has && (stored.Seq > seq || !s.rows.of(s.log.ID(), s.log.Incarnation())) {
+		has = false
+	}
+	if log, can := s.log.(PastLog); can {
+		past, found, err := log.Past(ctx, b.Key, seq)
+		if err != nil {
+			return nil, err
+		}
+		if found && past.Seq <= seq && (!has || past.Seq > stored.Seq) {
+			stored, has = past, true
+		}
+	}
+	if has && (!ok || stored.Seq > memory.Seq) && b.mismatch(stored) == "" {
 		anchor := ""
 		if stored.Seq >= 0 {
 			var err error

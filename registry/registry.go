@@ -31,6 +31,14 @@ type Log interface {
 	ReadPage(ctx context.Context, from, to int64, types []string) (events []event.Event, next int64, err error)
 }
 
+// PastLog is a Log that has rows of the past: states that were kept for good on the way, from which reads of the past begin. Such a row is checked as
+// every row is before it counts.
+type PastLog interface {
+	Log
+	// Past gives the row of a key with the highest seq at or below seq; ok is false when there is none.
+	Past(ctx context.Context, key string, seq int64) (row Row, ok bool, err error)
+}
+
 // Options of a registry. The zero value is usable.
 type Options struct {
 	Logger *slog.Logger

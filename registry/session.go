@@ -28,6 +28,8 @@ type Session struct {
 	// setName never changes; set does when the name is given members. Registry.mu guards storing it.
 	setName string
 	set     atomic.Pointer[set]
+	// folded counts published events that some unit folds.
+	folded atomic.Int64
 	// ctx ends with Detach; wg counts the goroutines that work for the session.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -94,6 +96,9 @@ func (s *Session) Publish(ctx context.Context, events []event.Event) {
 			s.gap(ev.Seq)
 		}
 		s.head = ev.Seq
+		if len(s.plan.byType[ev.Type]) > 0 || len(s.plan.every) > 0 {
+			s.folded.Add(1)
+		}
 		for _, k := range s.plan.byType[ev.Type] {
 			s.deliver(k, ev)
 		}
@@ -105,6 +110,9 @@ func (s *Session) Publish(ctx context.Context, events []event.Event) {
 		}
 	}
 }
+
+// Folded counts the events that were published since Attach and that some unit folds: how much a checkpoint of now is ahead of one of before.
+func (s *Session) Folded() int64 { return s.folded.Load() }
 
 // deliver gives an event to the cells of one key. The first event of a session makes its cell.
 func (s *Session) deliver(k int, ev *event.Event) {

@@ -87,3 +87,13 @@ func (r *Registry) setBindings(name string) []*binding {
 	defer r.mu.Unlock()
 	return r.setLocked(name).plan.Load().units
 }
+
+// Keys are the keys that a named set offers at present, host-only ones too, sorted.
+func (r *Registry) Keys(set string) []string {
+	bindings := r.setBindings(set)
+	keys := make([]string, len(bindings))
+	for i, b := range bindings {
+		keys[i] = b.Key
+	}
+	return keys
+}
