@@ -6,6 +6,7 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/eventlog/internal/paging"
 )
 
 func create(t *testing.T, s *Store, id string, n int64) {
@@ -71,7 +72,7 @@ func TestDeletedLogsLeaveTheOrder(t *testing.T) {
 // A call that finds nothing comes back after a bounded look, with how far it came, and no event is lost at the bounds.
 func TestTailLooksAtABoundedPart(t *testing.T) {
 	s := New()
-	create(t, s, "long", 2*tailScan+10)
+	create(t, s, "long", 2*paging.TailScan+10)
 	create(t, s, "a", 0)
 	create(t, s, "b", 0)
 	for seq := range int64(tailSpans) {
@@ -89,7 +90,7 @@ func TestTailLooksAtABoundedPart(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(page.Events) > 0 && page.Position-q.After > tailScan+2*tailSpans {
+		if len(page.Events) > 0 && page.Position-q.After > paging.TailScan+2*tailSpans {
 			t.Fatalf("one call went from %d to %d", q.After, page.Position)
 		}
 		found += len(page.Events)

@@ -2,20 +2,16 @@ package memory
 
 import (
 	"context"
-	"math"
 	"slices"
-	"strconv"
 
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/eventlog/internal/paging"
 )
 
 // Tail implements eventlog.Store. A call that looks for rare types may come back with nothing but a higher position.
 func (s *Store) Tail(ctx context.Context, q eventlog.TailQuery) (eventlog.TailPage, error) {
-	switch {
-	case q.After < 0:
-		return eventlog.TailPage{}, negative("TailQuery.After", q.After)
-	case q.Limit < 0:
-		return eventlog.TailPage{}, negative("TailQuery.Limit", int64(q.Limit))
+	if err := paging.CheckTail(&q); err != nil {
+		return eventlog.TailPage{}, err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -27,7 +23,7 @@ func (s *Store) Tail(ctx context.Context, q eventlog.TailQuery) (eventlog.TailPa
 	if more {
 		page.Position = spans[len(spans)-1].end
 	}
-	room := room{events: bound(q.Limit, pageEvents), bytes: pageBytes}
+	room := paging.Room{Events: paging.Bound(q.Limit, paging.Events), Bytes: paging.Bytes}
 	looked := 0
 	for _, sp := range spans {
 		if stop := sp.collect(&page, q, &room, &looked); stop {
@@ -39,7 +35,7 @@ func (s *Store) Tail(ctx context.Context, q eventlog.TailQuery) (eventlog.TailPa
 
 // collect adds the events of a span that match. When the page is full it sets the position to go on from and says stop. It needs
 // Store.mu.
-func (sp span) collect(page *eventlog.TailPage, q eventlog.TailQuery, room *room, looked *int) (stop bool) {
+func (sp span) collect(page *eventlog.TailPage, q eventlog.TailQuery, room *paging.Room, looked *int) (stop bool) {
 	l := sp.log
 	l.mu.RLock()
 	defer l.mu.RUnlock()
@@ -50,7 +46,7 @@ func (sp span) collect(page *eventlog.TailPage, q eventlog.TailQuery, room *room
 	begin := sp.end - sp.n + 1
 	for i := max(0, q.After+1-begin); i < sp.n; i++ {
 		position := begin + i
-		if *looked == tailScan {
+		if *looked == paging.TailScan {
 			page.Position = position - 1
 			return true
 		}
@@ -59,7 +55,7 @@ func (sp span) collect(page *eventlog.TailPage, q eventlog.TailQuery, room *room
 		if q.Types != nil && !slices.Contains(q.Types, ev.Type) {
 			continue
 		}
-		if !room.take(ev) {
+		if !room.Take(ev) {
 			page.Position = position - 1
 			return true
 		}
@@ -68,19 +64,14 @@ func (sp span) collect(page *eventlog.TailPage, q eventlog.TailQuery, room *room
 	return false
 }
 
-// List implements eventlog.Store. The cursor is the position of the last log given, so a log that commits while somebody pages is
-// not given twice; it stands at the front of the next listing.
+// List implements eventlog.Store.
 func (s *Store) List(ctx context.Context, q eventlog.ListQuery) (eventlog.ListPage, error) {
-	if q.Limit < 0 {
-		return eventlog.ListPage{}, negative("ListQuery.Limit", int64(q.Limit))
+	if err := paging.CheckList(&q); err != nil {
+		return eventlog.ListPage{}, err
 	}
-	before := int64(math.MaxInt64)
-	if q.Cursor != "" {
-		n, err := strconv.ParseInt(q.Cursor, 10, 64)
-		if err != nil || n < 1 {
-			return eventlog.ListPage{}, &eventlog.InvalidError{Reason: "the cursor is not one that this store gave: start without one"}
-		}
-		before = n
+	before, err := paging.Before(q.Cursor)
+	if err != nil {
+		return eventlog.ListPage{}, err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -89,9 +80,9 @@ func (s *Store) List(ctx context.Context, q eventlog.ListQuery) (eventlog.ListPa
 	}
 	var page eventlog.ListPage
 	var more bool
-	page.Logs, more = s.order.list(before, bound(q.Limit, pageLogs))
+	page.Logs, more = s.order.list(before, paging.Bound(q.Limit, paging.Logs))
 	if more {
-		page.Cursor = strconv.FormatInt(page.Logs[len(page.Logs)-1].Position, 10)
+		page.Cursor = paging.Cursor(page.Logs[len(page.Logs)-1].Position)
 	}
 	return page, nil
 }

@@ -6,17 +6,13 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/eventlog/internal/paging"
 )
 
 // Read implements eventlog.Store. A read by types costs what it returns, however long the log.
 func (s *Store) Read(ctx context.Context, q eventlog.Query) (eventlog.Page, error) {
-	switch {
-	case q.From < 0:
-		return eventlog.Page{}, negative("Query.From", q.From)
-	case q.Limit < 0:
-		return eventlog.Page{}, negative("Query.Limit", int64(q.Limit))
-	case q.MaxBytes < 0:
-		return eventlog.Page{}, negative("Query.MaxBytes", int64(q.MaxBytes))
+	if err := paging.CheckQuery(&q); err != nil {
+		return eventlog.Page{}, err
 	}
 	s.mu.RLock()
 	defer s.mu.RUnlock()
@@ -34,7 +30,7 @@ func (s *Store) Read(ctx context.Context, q eventlog.Query) (eventlog.Page, erro
 	if q.From >= end {
 		return page, nil
 	}
-	room := room{events: bound(q.Limit, pageEvents), bytes: bound(q.MaxBytes, pageBytes)}
+	room := paging.Room{Events: paging.Bound(q.Limit, paging.Events), Bytes: paging.Bound(q.MaxBytes, paging.Bytes)}
 	if q.Types == nil {
 		page.Events, page.Next = l.readRange(q.From, end, room)
 	} else {
@@ -44,9 +40,9 @@ func (s *Store) Read(ctx context.Context, q eventlog.Query) (eventlog.Page, erro
 }
 
 // readRange returns events from seq from on, and where to go on. It needs l.mu.
-func (l *log) readRange(from, end int64, room room) ([]event.Event, int64) {
+func (l *log) readRange(from, end int64, room paging.Room) ([]event.Event, int64) {
 	next := from
-	for next < end && room.take(l.events.at(next)) {
+	for next < end && room.Take(l.events.at(next)) {
 		next++
 	}
 	events := make([]event.Event, 0, next-from)
@@ -60,7 +56,7 @@ func (l *log) readRange(from, end int64, room room) ([]event.Event, int64) {
 }
 
 // readTypes is readRange for some types: a merge of their indexes. It needs l.mu.
-func (l *log) readTypes(types []string, from, end int64, room room) ([]event.Event, int64) {
+func (l *log) readTypes(types []string, from, end int64, room paging.Room) ([]event.Event, int64) {
 	var indexes [][]int64
 	for i, typ := range types {
 		idx := l.byType[typ]
@@ -83,7 +79,7 @@ func (l *log) readTypes(types []string, from, end int64, room room) ([]event.Eve
 		}
 		seq := indexes[first][0]
 		ev := l.events.at(seq)
-		if !room.take(ev) {
+		if !room.Take(ev) {
 			return events, seq
 		}
 		events = append(events, *ev)
@@ -92,28 +88,4 @@ func (l *log) readTypes(types []string, from, end int64, room room) ([]event.Eve
 		}
 	}
 	return events, end
-}
-
-// room is what is left of a page.
-type room struct {
-	events, bytes int
-	begun         bool
-}
-
-// take makes room for an event, or says that the page is full. The first event always fits.
-func (r *room) take(ev *event.Event) bool {
-	size := sizeOf(ev)
-	if r.begun && (r.events < 1 || r.bytes < size) {
-		return false
-	}
-	r.begun = true
-	r.events--
-	r.bytes -= size
-	return true
-}
-
-// sizeOf is about what an event takes as JSON: its data and type, and 64 bytes for the rest of the envelope. Exact sizes would mean
-// formatting numbers for every event read.
-func sizeOf(ev *event.Event) int {
-	return len(ev.Data) + len(ev.Type) + 64 + 8*len(ev.Sources)
 }

@@ -20,22 +20,11 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/eventlog/internal/paging"
 )
 
-// Bounds on a page when the query has none, or asks for more.
-const (
-	// 1,000 events: what a reader folds within a millisecond or so, and what a copy under a lock costs tens of microseconds for.
-	pageEvents = 1000
-	// 4 MiB: the limit on one event, so that a page of ordinary events is never larger than the largest event.
-	pageBytes = 4 << 20
-	// 100 logs: a screenful or two.
-	pageLogs = 100
-	// 20,000 events looked at by one Tail call that finds none of its types: some hundred microseconds, after which it reports how
-	// far it came instead of looking on.
-	tailScan = 20_000
-	// 1,000 spans: each has an event, so an unfiltered page needs no more. They are copied under the order's lock, 40 KiB.
-	tailSpans = pageEvents
-)
+// 1,000 spans: each has an event, so an unfiltered page of a tail needs no more. They are copied under the order's lock, 40 KiB.
+const tailSpans = paging.Events
 
 // Store implements eventlog.Store. The zero Store is not ready; use New.
 type Store struct {
@@ -69,14 +58,14 @@ func (s *Store) Create(ctx context.Context, c eventlog.Creation) (eventlog.Info,
 	if err := s.free(ctx, c.Header.ID); err != nil {
 		return eventlog.Info{}, err
 	}
-	l := &log{header: c.Header, incarnation: incarnation(), firstLiveSeq: c.FirstLiveSeq}
+	l := &log{header: c.Header, incarnation: paging.Incarnation(), firstLiveSeq: c.FirstLiveSeq}
 	if c.Events != nil {
 		for ev, err := range c.Events {
 			if err == nil {
 				err = ctx.Err()
 			}
 			if err == nil && ev.Seq != l.events.len() {
-				err = outOfRow(ev.Seq, l.events.len())
+				err = paging.OutOfRow(ev.Seq, l.events.len())
 			}
 			if err != nil {
 				return eventlog.Info{}, err
@@ -100,7 +89,7 @@ func (s *Store) Create(ctx context.Context, c eventlog.Creation) (eventlog.Info,
 
 // Append implements eventlog.Store.
 func (s *Store) Append(ctx context.Context, b eventlog.Batch) (eventlog.Commit, error) {
-	if err := check(b); err != nil {
+	if err := paging.CheckBatch(&b); err != nil {
 		return eventlog.Commit{}, err
 	}
 	s.mu.RLock()
@@ -229,7 +218,3 @@ func (s *Store) find(ctx context.Context, life eventlog.Life) (*log, error) {
 	}
 	return l, nil
 }
-
-// incarnation is short, as it travels with every position, and random enough that two lives of one id never share it:
-// 60 bits.
-func incarnation() string { return rand.Text()[:12] }
