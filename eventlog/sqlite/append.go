@@ -1,0 +1,85 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/eventlog/internal/paging"
+)
+
+// eventMax is what this store can hold in one event: 256 MiB, far above what a session takes and far below what the engine breaks at.
+const eventMax = 256 << 20
+
+// Append implements eventlog.Store.
+func (s *Store) Append(ctx context.Context, b eventlog.Batch) (commit eventlog.Commit, err error) {
+	if err := s.enter(ctx); err != nil {
+		return eventlog.Commit{}, err
+	}
+	defer s.leave()
+	if err := paging.CheckBatch(&b); err != nil {
+		return eventlog.Commit{}, err
+	}
+	size := 0
+	for i := range b.Events {
+		if err := checkSize(&b.Events[i]); err != nil {
+			return eventlog.Commit{}, err
+		}
+		size += paging.Size(&b.Events[i])
+	}
+	err = s.change(ctx, size, func(w *writer) (err error) {
+		commit, err = w.append(&b)
+		return err
+	})
+	if err != nil {
+		return eventlog.Commit{}, err
+	}
+	return commit, nil
+}
+
+func checkSize(ev *event.Event) error {
+	if size := paging.Size(ev); size > eventMax {
+		return &eventlog.InvalidError{Reason: fmt.Sprintf("event %d takes %d bytes and this store holds events of up to %d", ev.Seq, size, eventMax)}
+	}
+	return nil
+}
+
+func (w *writer) append(b *eventlog.Batch) (eventlog.Commit, error) {
+	l, err := w.head(b.Life.ID)
+	if err != nil {
+		return eventlog.Commit{}, err
+	}
+	if err := l.is(b.Life); err != nil {
+		return eventlog.Commit{}, err
+	}
+	if b.Key != "" {
+		k, known, err := findKey(w.st.key, l.n, b.Key)
+		if err != nil {
+			return eventlog.Commit{}, err
+		}
+		if known {
+			if k.Digest != b.Digest {
+				return eventlog.Commit{}, &eventlog.KeyReusedError{ID: b.Life.ID, Key: b.Key}
+			}
+			k.Commit.Repeated = true
+			return k.Commit, nil
+		}
+	}
+	if b.Events[0].Seq != l.seq {
+		return eventlog.Commit{}, &eventlog.SeqConflictError{ID: b.Life.ID, Seq: l.seq, Expected: b.Events[0].Seq}
+	}
+	for i := range b.Events {
+		if err := w.add(l.n, &b.Events[i]); err != nil {
+			return eventlog.Commit{}, err
+		}
+		crash("append/event")
+	}
+	c := eventlog.Commit{First: l.seq, Seq: l.seq + int64(len(b.Events)), Position: w.position, Time: w.now}
+	if b.Key != "" {
+		if err := run(w.st.addKey, l.n, blob(b.Key), blob(b.Digest), c.First, c.Seq, c.Position, c.Time); err != nil {
+			return eventlog.Commit{}, err
+		}
+	}
+	return c, w.advance(l, c.Seq)
+}

@@ -1,0 +1,111 @@
+package sqlite
+
+import (
+	"context"
+
+	sqlite3 "github.com/ncruces/go-sqlite3"
+
+	"github.com/foldhost/foldhost/eventlog"
+)
+
+// Delete implements eventlog.Store. The log is gone when it returns; its content is overwritten with later commits, or as soon as there are none.
+func (s *Store) Delete(ctx context.Context, life eventlog.Life) error {
+	if err := s.enter(ctx); err != nil {
+		return err
+	}
+	defer s.leave()
+	return s.change(ctx, 0, func(w *writer) error { return w.delete(life) })
+}
+
+func (w *writer) delete(life eventlog.Life) error {
+	l, err := w.head(life.ID)
+	if _, damaged := err.(*eventlog.CorruptError); err != nil && !damaged {
+		return err // and one that is damaged can be deleted
+	}
+	if err := l.is(life); err != nil {
+		return err
+	}
+	if err := run(w.st.dropLog, l.n); err != nil {
+		return err
+	}
+	if err := run(w.st.dropHead, l.n); err != nil {
+		return err
+	}
+	crash("delete")
+	if err := run(w.st.addTrash, l.n); err != nil {
+		return err
+	}
+	// Its positions are never given again, though nothing will tell that they were.
+	if err := run(w.st.meta, metaPosition, w.position); err != nil {
+		return err
+	}
+	delete(w.heads, life.ID)
+	n := l.n
+	w.committed = append(w.committed, func() { w.trash = append(w.trash, n) })
+	return nil
+}
+
+// sweepSlice is how many records a commit sweeps for others' sake: what costs it some milliseconds. A commit that does nothing else takes more.
+const (
+	sweepSlice = 256
+	sweepAlone = 2048
+	// 16: rows have up to a megabyte each.
+	sweepRows = 16
+)
+
+// collectAbandoned adds what was given up to the trash, and says whether there is any.
+func (w *writer) collectAbandoned() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.trash = append(w.trash, w.abandoned...)
+	w.abandoned = nil
+	return len(w.trash) > 0
+}
+
+// sweep deletes a slice of what is left of the first log in the trash. It runs in the transaction of a group.
+func (w *writer) sweep(alone bool) error {
+	if !w.collectAbandoned() {
+		return nil
+	}
+	slice := int64(sweepSlice)
+	if alone {
+		slice = sweepAlone
+	}
+	// Zeros over what is deleted, which costs writing pages that would otherwise only be listed as free.
+	if err := w.c.exec("PRAGMA secure_delete = ON"); err != nil {
+		return err
+	}
+	done, err := w.sweepLog(w.trash[0], slice)
+	if err == nil {
+		err = w.c.exec("PRAGMA secure_delete = FAST")
+	}
+	if err != nil {
+		return err
+	}
+	crash("sweep")
+	if done {
+		w.committed = append(w.committed, func() {
+			if w.trash = w.trash[1:]; len(w.trash) == 0 {
+				w.swept = true
+			}
+		})
+	}
+	return nil
+}
+
+func (w *writer) sweepLog(log, slice int64) (done bool, err error) {
+	for _, part := range []struct {
+		st    *sqlite3.Stmt
+		limit int64
+	}{
+		{w.st.sweepRows, sweepRows}, {w.st.sweepHistory, sweepRows}, {w.st.sweepKeys, slice}, {w.st.sweepEvents, slice}, {w.st.sweepBulks, slice},
+	} {
+		if err := run(part.st, log, part.limit); err != nil {
+			return false, err
+		}
+		if w.c.Changes() >= part.limit {
+			return false, nil
+		}
+	}
+	return true, run(w.st.dropTrash, log)
+}

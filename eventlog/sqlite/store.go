@@ -1,0 +1,192 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	sqlite3 "github.com/ncruces/go-sqlite3"
+
+	"github.com/foldhost/foldhost/eventlog"
+)
+
+// Store implements eventlog.Store over one directory. Use Open.
+//
+// life guards whether the store is open and counts the calls under way; failed is set once; all else that changes belongs to the writer or to whoever has
+// taken a reader out of the pool.
+type Store struct {
+	dir, path  string
+	identity   eventlog.Identity
+	durability Durability
+	log        *slog.Logger
+
+	disk    *disk
+	lock    *lock
+	writer  *writer
+	readers *pool
+
+	failed atomic.Pointer[eventlog.ReadOnlyError]
+
+	life struct {
+		mu     sync.Mutex
+		closed bool
+		calls  sync.WaitGroup
+	}
+}
+
+var _ eventlog.Store = (*Store)(nil)
+
+// Open opens the store in a directory, which it makes when it is missing. Until Close the store is this process's alone. Errors: *DirError, *LockedError, *NewerError,
+// *NotStoreError, *DamagedError, *eventlog.DiskFullError, ctx's; whichever it is, nothing that was there has been changed.
+func Open(ctx context.Context, dir string, o Options) (*Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	o = o.withDefaults()
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return nil, fmt.Errorf("finding the data directory: %w", err)
+	}
+	if err := prepareDir(dir); err != nil {
+		return nil, err
+	}
+	s := &Store{dir: dir, path: filepath.Join(dir, dbName), durability: o.Durability, log: o.Logger}
+	if s.lock, err = acquire(dir); err != nil {
+		return nil, err
+	}
+	s.disk = newDisk(o.base)
+	err = contained(func() error { return s.open(o) })
+	if err != nil {
+		s.teardown()
+		return nil, s.openError(err)
+	}
+	go s.writer.work()
+	return s, nil
+}
+
+func (s *Store) open(o Options) error {
+	if err := ensure(s.path, s.disk); err != nil {
+		return err
+	}
+	c, err := openConn(s.path, s.disk,
+		// Until the start has been counted, whatever the durability.
+		"synchronous = FULL",
+		"fullfsync = ON", "checkpoint_fullfsync = ON", // where a sync means less: macOS
+		// 16 MiB of pages: the tails of some thousand logs.
+		"cache_size = -16384",
+		// The WAL file shrinks to this when it starts over, after a burst or a long foreign reader.
+		"journal_size_limit = 67108864",
+		"secure_delete = FAST",
+	)
+	if err != nil {
+		return err
+	}
+	s.writer = newWriter(s, c)
+	// A database whose header says nothing of a newer format may have one in its WAL. This is also the first look at its pages.
+	if err := migrate(c, s.path, migrations); err != nil {
+		return err
+	}
+	if s.identity.StoreID, err = c.metaText(metaStoreID); err != nil {
+		return err
+	}
+	if s.identity.StoreID == "" {
+		return &DamagedError{Path: s.path, Reason: "it does not say which store it is"}
+	}
+	boot, ended, err := c.start(o.Durability)
+	if err != nil {
+		return err
+	}
+	s.identity.Boot = boot
+	if ended != "" {
+		s.log.Warn("the store was not closed when it was last open", "dir", s.dir, "durability", ended, "incarnations renewed", ended == Relaxed.String())
+	}
+	if o.Durability == Relaxed {
+		// A WAL with this is synced when it is taken over into the database, and stays whole in between.
+		if err := c.exec("PRAGMA synchronous = NORMAL"); err != nil {
+			return err
+		}
+	}
+	if err := s.writer.prepare(); err != nil {
+		return err
+	}
+	s.readers, err = newPool(s, o.Readers)
+	return err
+}
+
+// openError says what kept a store from being opened.
+func (s *Store) openError(err error) error {
+	if !isDB(err) {
+		return err
+	}
+	fault := s.disk.take()
+	switch {
+	case fault != nil && fault.full() || errors.Is(err, sqlite3.FULL):
+		return &eventlog.DiskFullError{Cause: err}
+	case fault != nil:
+		return dirError(s.dir, fault)
+	case errors.Is(err, sqlite3.CANTOPEN) || errors.Is(err, sqlite3.READONLY) || errors.Is(err, sqlite3.PERM):
+		return &DirError{Dir: s.dir, Problem: ReadOnly, Remedy: "give this user the right to write the files in it", Err: err}
+	case errors.Is(err, sqlite3.BUSY):
+		return fmt.Errorf("opening %s: another program has it locked, end that one: %w", s.path, err)
+	}
+	return &DamagedError{Path: s.path, Reason: "it cannot be opened", Err: err}
+}
+
+// Identity implements eventlog.Store.
+func (s *Store) Identity() eventlog.Identity { return s.identity }
+
+// Failed says why the store takes no changes any more, nil while it does.
+func (s *Store) Failed() error {
+	if e := s.failed.Load(); e != nil {
+		return e
+	}
+	return nil
+}
+
+// enter begins a call; leave ends it.
+func (s *Store) enter(ctx context.Context) error {
+	s.life.mu.Lock()
+	defer s.life.mu.Unlock()
+	if s.life.closed {
+		return eventlog.ErrClosed
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s.life.calls.Add(1)
+	return nil
+}
+
+func (s *Store) leave() { s.life.calls.Done() }
+
+// Close implements eventlog.Store. It waits for the calls under way, takes the WAL over into the database and lets go of the directory. A second call gives
+// ErrClosed.
+func (s *Store) Close() error {
+	s.life.mu.Lock()
+	if s.life.closed {
+		s.life.mu.Unlock()
+		return eventlog.ErrClosed
+	}
+	s.life.closed = true
+	s.life.mu.Unlock()
+	s.life.calls.Wait()
+	s.writer.end()
+	return s.teardown()
+}
+
+// teardown closes what is open. Of a store that has failed nothing more is written.
+func (s *Store) teardown() error {
+	var errs []error
+	if s.readers != nil {
+		errs = append(errs, s.readers.close())
+	}
+	if s.writer != nil {
+		errs = append(errs, contained(s.writer.close))
+	}
+	s.disk.close()
+	return errors.Join(append(errs, s.lock.release())...)
+}

@@ -1,0 +1,450 @@
+package sqlite
+
+import (
+	"errors"
+	"runtime"
+	"sync"
+	"time"
+
+	sqlite3 "github.com/ncruces/go-sqlite3"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
+)
+
+// Bounds on a group, so that nobody waits for more than some tens of milliseconds of others' work.
+const (
+	groupRequests = 1024
+	groupBytes    = 16 << 20
+)
+
+// headsMax bounds the heads that the writer remembers: 16,000 take about 4 MiB. One that is forgotten costs a look at two indexes.
+const headsMax = 16_000
+
+// writer is the goroutine that makes all changes, in groups. mu guards the line; what stands below it belongs to the goroutine.
+type writer struct {
+	s    *Store
+	bell chan struct{}
+	done chan struct{}
+
+	mu    sync.Mutex
+	line  []*request
+	ended bool
+	// abandoned are logs whose creation was given up.
+	abandoned []int64
+
+	c  *conn
+	st statements
+	// heads and types are what the transaction under way sees; when it fails they are forgotten.
+	heads map[string]*log
+	types map[string]int64
+	// position and lastLog are the last that were given.
+	position, lastLog int64
+	now               int64
+	// committed are told when the transaction is.
+	committed []func()
+
+	// pages is the length of the WAL, tried what it was when it was last taken over.
+	pages, tried int
+	// trash are the logs that are still to be swept. swept says that one has been, and the WAL still has what it held; stuck that there was no room to sweep.
+	trash        []int64
+	swept, stuck bool
+	record       []byte
+}
+
+// statements of the writer.
+type statements struct {
+	begin, commit, rollback   *sqlite3.Stmt
+	log, key, typ             *sqlite3.Stmt
+	addEvent, addType, addKey *sqlite3.Stmt
+	addLog, addHead, addBulk  *sqlite3.Stmt
+	moveHead                  *sqlite3.Stmt
+	dropLog, dropHead         *sqlite3.Stmt
+	addTrash, dropTrash, meta *sqlite3.Stmt
+	sweepEvents, sweepKeys    *sqlite3.Stmt
+	sweepRows, sweepHistory   *sqlite3.Stmt
+	sweepBulks                *sqlite3.Stmt
+}
+
+func newWriter(s *Store, c *conn) *writer {
+	return &writer{
+		s: s, c: c, bell: make(chan struct{}, 1), done: make(chan struct{}),
+		heads: map[string]*log{}, types: map[string]int64{},
+	}
+}
+
+// prepare makes the statements and finds out where the store stands.
+func (w *writer) prepare() (err error) {
+	w.c.WALHook(func(_ *sqlite3.Conn, _ string, pages int) error {
+		w.pages = pages
+		return nil
+	})
+	st := &w.st
+	err = w.c.prepareAll(map[**sqlite3.Stmt]string{
+		&st.begin:    "BEGIN IMMEDIATE",
+		&st.commit:   "COMMIT",
+		&st.rollback: "ROLLBACK",
+
+		&st.log: "SELECT " + logColumns + " FROM logs l LEFT JOIN heads h ON h.log = l.n WHERE l.id = ?",
+		&st.key: "SELECT digest, first, seq, position, time FROM keys WHERE log = ? AND key = ?",
+		&st.typ: "SELECT n FROM types WHERE name = ?",
+
+		&st.addEvent: "INSERT INTO events (id, log, seq, type, time, data, extra, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+		&st.addType:  "INSERT INTO types (name) VALUES (?)",
+		&st.addKey:   "INSERT INTO keys (log, key, digest, first, seq, position, time) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		&st.addLog:   "INSERT INTO logs (n, id, incarnation, header, first_live, sum) VALUES (?, ?, ?, ?, ?, ?)",
+		&st.addHead:  "INSERT INTO heads (log, seq, position, updated, sum) VALUES (?, ?, ?, ?, ?)",
+		&st.addBulk:  "INSERT INTO bulks (position, log, events) VALUES (?, ?, ?)",
+		&st.moveHead: "UPDATE heads SET seq = ?2, position = ?3, updated = ?4, sum = ?5 WHERE log = ?1",
+
+		&st.dropLog:   "DELETE FROM logs WHERE n = ?",
+		&st.dropHead:  "DELETE FROM heads WHERE log = ?",
+		&st.addTrash:  "INSERT INTO trash (log) VALUES (?)",
+		&st.dropTrash: "DELETE FROM trash WHERE log = ?",
+		&st.meta:      "UPDATE meta SET value = ?2 WHERE key = ?1",
+
+		&st.sweepEvents:  "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE log = ? ORDER BY seq DESC LIMIT ?)",
+		&st.sweepKeys:    "DELETE FROM keys WHERE log = ?1 AND key IN (SELECT key FROM keys WHERE log = ?1 LIMIT ?2)",
+		&st.sweepRows:    "DELETE FROM rows WHERE id IN (SELECT id FROM rows WHERE log = ? LIMIT ?)",
+		&st.sweepHistory: "DELETE FROM history WHERE id IN (SELECT id FROM history WHERE log = ? LIMIT ?)",
+		&st.sweepBulks:   "DELETE FROM bulks WHERE log = ? AND ? > 0",
+	})
+	if err != nil {
+		return err
+	}
+	if w.position, err = w.c.number(lastPosition); err != nil {
+		return err
+	}
+	if w.lastLog, err = w.c.metaNumber(metaLog); err != nil {
+		return err
+	}
+	list, err := w.c.prepare("SELECT log FROM trash ORDER BY log")
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	return each(list, func(st *sqlite3.Stmt) (bool, error) {
+		w.trash = append(w.trash, st.ColumnInt64(0))
+		return true, nil
+	})
+}
+
+// put adds a request to the line.
+func (w *writer) put(r *request) {
+	w.mu.Lock()
+	w.line = append(w.line, r)
+	w.mu.Unlock()
+	w.ring()
+}
+
+func (w *writer) ring() {
+	select {
+	case w.bell <- struct{}{}:
+	default:
+	}
+}
+
+// next takes the first of the line whose caller is still there.
+func (w *writer) next() *request {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for len(w.line) > 0 {
+		r := w.line[0]
+		w.line[0] = nil
+		w.line = w.line[1:]
+		if r.take() {
+			return r
+		}
+	}
+	w.line = nil
+	return nil
+}
+
+// end makes work return when the line is empty, and waits for it.
+func (w *writer) end() {
+	w.mu.Lock()
+	w.ended = true
+	w.mu.Unlock()
+	w.ring()
+	<-w.done
+}
+
+func (w *writer) isEnded() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.ended && len(w.line) == 0
+}
+
+// work makes changes until the end.
+func (w *writer) work() {
+	defer close(w.done)
+	for {
+		r := w.next()
+		switch {
+		case r != nil:
+			w.group(r)
+		case w.isEnded():
+			return
+		case w.collectAbandoned() && !w.stuck && w.s.Failed() == nil:
+			w.group(nil)
+		case w.swept && w.s.Failed() == nil:
+			w.swept = false
+			w.takeOver(sqlite3.CHECKPOINT_TRUNCATE)
+		default:
+			<-w.bell
+		}
+		w.fold()
+	}
+}
+
+// group makes the change of a request and those of all that wait, or come meanwhile, in one transaction, and sweeps a little when there is something to sweep. Without a request it only
+// sweeps.
+func (w *writer) group(r *request) {
+	var group []*request
+	size := 0
+	err := w.transaction(func() error {
+		for ; r != nil; r = w.more(len(group), size) {
+			if err := r.ctx.Err(); err != nil {
+				r.finish(err)
+				continue
+			}
+			group = append(group, r)
+			size += r.size
+			if r.err = r.apply(w); isDB(r.err) {
+				return r.err
+			}
+		}
+		crash("group/applied")
+		return w.sweep(len(group) == 0)
+	})
+	w.stuck = err != nil
+	if err == nil {
+		for _, r := range group {
+			r.finish(r.err)
+		}
+		return
+	}
+	if _, full := errors.AsType[*eventlog.DiskFullError](err); full {
+		// One that is large, or the sweep, must not refuse those that would fit.
+		w.single(group)
+		return
+	}
+	for _, r := range group {
+		r.finish(err)
+	}
+}
+
+// single makes changes one by one.
+func (w *writer) single(group []*request) {
+	for _, r := range group {
+		err := w.transaction(func() error {
+			if r.err = r.apply(w); isDB(r.err) {
+				return r.err
+			}
+			return nil
+		})
+		if err == nil {
+			err = r.err
+		}
+		r.finish(err)
+	}
+}
+
+// more gives the next request of a group, if it has room. When nobody waits it lets those run who were just answered, once: they are about to come back.
+func (w *writer) more(requests, size int) *request {
+	if requests >= groupRequests || size >= groupBytes {
+		return nil
+	}
+	r := w.next()
+	if r == nil {
+		runtime.Gosched()
+		r = w.next()
+	}
+	return r
+}
+
+// transaction carries out changes and commits them, or leaves everything as it was. Its error is what callers are told.
+func (w *writer) transaction(f func() error) error {
+	if err := w.s.Failed(); err != nil {
+		return err
+	}
+	position, lastLog := w.position, w.lastLog
+	w.now = time.Now().UnixMilli()
+	w.committed = w.committed[:0]
+	w.s.disk.take()
+	began := false
+	err := contained(func() error {
+		if err := run(w.st.begin); err != nil {
+			return err
+		}
+		began = true
+		if err := f(); err != nil {
+			return err
+		}
+		crash("group/commit")
+		return run(w.st.commit)
+	})
+	if err == nil {
+		crash("group/committed")
+		for _, f := range w.committed {
+			f()
+		}
+		return nil
+	}
+	w.position, w.lastLog = position, lastLog
+	clear(w.heads)
+	clear(w.types)
+	err = w.failure(err)
+	if began && !w.c.GetAutocommit() {
+		if rollback := contained(func() error { return run(w.st.rollback) }); rollback != nil {
+			return w.stop(rollback)
+		}
+	}
+	return err
+}
+
+// failure says what an error of the database means for the store, and for those whose changes it undid.
+func (w *writer) failure(err error) error {
+	fault := w.s.disk.take()
+	switch {
+	case fault != nil && fault.full():
+		return &eventlog.DiskFullError{Cause: fault}
+	case fault != nil:
+		return w.stop(fault)
+	case errors.Is(err, sqlite3.FULL), noRoom(err):
+		return &eventlog.DiskFullError{Cause: err}
+	case errors.Is(err, sqlite3.IOERR_SHMSIZE), errors.Is(err, sqlite3.IOERR_SHMMAP), errors.Is(err, sqlite3.IOERR_SHMOPEN):
+		// The index of the WAL, which holds nothing of its own, could not grow.
+		return &eventlog.DiskFullError{Cause: err}
+	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
+		return err // a foreign program has it locked; it may let go
+	}
+	// Damage, a read that failed, or something that cannot be: a database that is wrong is not written to.
+	return w.stop(err)
+}
+
+// stop makes the store refuse all further changes.
+func (w *writer) stop(cause error) error {
+	e := &eventlog.ReadOnlyError{Cause: cause}
+	if w.s.failed.CompareAndSwap(nil, e) {
+		w.s.log.Error("the store takes no changes any more", "dir", w.s.dir, "error", cause)
+	}
+	return w.s.Failed()
+}
+
+// close notes a clean end, takes the WAL over and closes the connection. Of a store that has failed nothing is written.
+func (w *writer) close() error {
+	if w.s.Failed() == nil && w.s.identity.Boot > 0 {
+		err := w.settle()
+		if err != nil {
+			w.s.log.Warn("the store could not be closed cleanly; the next start will put it right", "dir", w.s.dir, "error", err)
+		}
+	}
+	return w.c.close()
+}
+
+func (w *writer) settle() error {
+	if err := w.c.exec("PRAGMA synchronous = FULL"); err != nil {
+		return err
+	}
+	if err := w.c.transaction(func() error { return w.c.setMeta(metaRunning, "") }); err != nil {
+		return err
+	}
+	crash("close")
+	if _, _, err := w.c.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE); err != nil {
+		return doing("taking the WAL over into the database", err)
+	}
+	_, err := w.c.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, false)
+	return doing("configuring the connection", err)
+}
+
+// head gives the log of an id as the transaction sees it.
+func (w *writer) head(id string) (*log, error) {
+	if l := w.heads[id]; l != nil {
+		return l, nil
+	}
+	var l log
+	var bad error
+	found, err := first(w.st.log, func(st *sqlite3.Stmt) { l, bad = readLog(st) }, id)
+	switch {
+	case err != nil:
+		return nil, err
+	case !found:
+		return nil, &eventlog.NotFoundError{ID: id}
+	case bad != nil:
+		return &l, bad
+	}
+	l.header = nil // the writer has no use for it
+	w.remember(&l)
+	return &l, nil
+}
+
+func (w *writer) remember(l *log) {
+	if len(w.heads) >= headsMax {
+		clear(w.heads)
+	}
+	w.heads[l.id] = l
+}
+
+// advance moves a head by a commit that has just been written.
+func (w *writer) advance(l *log, seq int64) error {
+	// Not in place: a transaction that fails forgets what it made, and nothing else may point to it.
+	next := *l
+	next.seq, next.position, next.updated = seq, w.position, w.now
+	if err := run(w.st.moveHead, l.n, seq, w.position, w.now, headSum(l.n, seq, w.position, w.now)); err != nil {
+		return err
+	}
+	w.remember(&next)
+	return nil
+}
+
+// add writes an event. Its id is the next position.
+func (w *writer) add(log int64, ev *event.Event) error {
+	typ, err := w.typeNumber(ev.Type)
+	if err != nil {
+		return err
+	}
+	w.position++
+	w.record = w.record[:0]
+	extra := appendExtra(w.record, ev)
+	if extra != nil {
+		w.record = extra
+	}
+	st := w.st.addEvent
+	binding := errors.Join(
+		st.BindInt64(1, w.position), st.BindInt64(2, log), st.BindInt64(3, ev.Seq), st.BindInt64(4, typ), st.BindInt64(5, ev.Time),
+		st.BindBlob(6, ev.Data), bindExtra(st, 7, extra), st.BindInt64(8, eventSum(log, ev, extra)),
+	)
+	if binding != nil {
+		return doing(st.SQL(), binding)
+	}
+	return doing("writing an event", st.Exec())
+}
+
+func bindExtra(st *sqlite3.Stmt, param int, extra []byte) error {
+	if extra == nil {
+		return st.BindNull(param)
+	}
+	return st.BindBlob(param, extra)
+}
+
+// typeNumber gives the number of a type, which it gives one if it has none.
+func (w *writer) typeNumber(name string) (n int64, err error) {
+	if n, ok := w.types[name]; ok {
+		return n, nil
+	}
+	found, err := first(w.st.typ, func(st *sqlite3.Stmt) { n = st.ColumnInt64(0) }, blob(name))
+	if err == nil && !found {
+		if err = run(w.st.addType, blob(name)); err == nil {
+			n = w.c.LastInsertRowID()
+		}
+	}
+	if err != nil {
+		return 0, err
+	}
+	if len(w.types) >= namesMax {
+		clear(w.types)
+	}
+	w.types[name] = n
+	return n, nil
+}
