@@ -117,7 +117,7 @@ func plugin(t testing.TB, h *host.Host, name string) host.Plugin {
 // eventually waits until a condition holds, which it does not by itself at any known time: a process is involved.
 func eventually(t testing.TB, what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !holds() {
 		if time.Now().After(deadline) {
 			t.Fatalf("it never came: %s", what)

@@ -222,9 +222,13 @@ func undraft(drafts []event.Draft) []event.Event {
 // apply makes committed events part of what readers see.
 func (c *core) apply(events []event.Event, plans []surface.Plan) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
 	for i := range events {
 		c.planner.m.Apply(plans[i])
 		c.messages.add(&events[i], c.set.o.MaxMessageBytes)
+	}
+	due := c.keepSurface(events)
+	c.mu.Unlock()
+	if due {
+		c.saveSurface()
 	}
 }

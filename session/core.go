@@ -26,13 +26,14 @@ type core struct {
 	mu       sync.Mutex
 	planner  *planner
 	messages messageCache
+	keeper   surfaceKeeper
 
 	// building has one place, for the one who reads the messages from the store.
 	building chan struct{}
 }
 
 func newCore(t *Set, s *Session, p *planner) *core {
-	return &core{set: t, s: s, planner: p, turn: make(chan struct{}, 1), building: make(chan struct{}, 1)}
+	return &core{set: t, s: s, planner: p, turn: make(chan struct{}, 1), building: make(chan struct{}, 1), keeper: surfaceKeeper{saving: make(chan struct{}, 1)}}
 }
 
 // takeTurn queues for the turn. Go serves blocked senders first come, first served.
@@ -67,6 +68,9 @@ func (c *core) finish(deleted bool) {
 // detach is the last thing that happens to a core: the slot has ended, and the drive hears of it before the id can be opened again.
 func (c *core) detach(deleted bool) {
 	c.ended = true
+	if !deleted {
+		c.lastSurface()
+	}
 	if c.drive != nil {
 		c.contained(detachDrive(c.drive, deleted))
 	}

@@ -92,6 +92,9 @@ func (t *Set) commitCreation(ctx context.Context, creation eventlog.Creation, p 
 		return nil, err
 	}
 	c := newCore(t, t.handle(info.Header, info.Incarnation), p)
+	if p.m.Next() > 0 {
+		c.keeper.changes = 1 // a seed has no row yet
+	}
 	if t.install(c, deletions) {
 		return c.s, nil
 	}
@@ -119,6 +122,7 @@ func (t *Set) install(c *core, deletions int64) bool {
 	sl.settled = true
 	sl.touched.Store(true)
 	t.slots[sl.id] = sl
+	t.crowd()
 	t.mu.Unlock()
 	err := t.attach(c, sl)
 	if err != nil {

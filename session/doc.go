@@ -23,6 +23,13 @@
 //
 // Locks are taken in the order turn, Set.mu, and turn, core.mu; Set.mu and core.mu are never held together.
 //
+// # Going cold
+//
+// A session goes cold when nobody has touched it for IdleAfter, or when there are more than MaxLive and it was not touched for longest. The janitor
+// does both, a few sessions at a time; what is touched or held stays. With a store that keeps rows, the surface is written then, and every 1,000
+// changes beside the appends, so that opening reads one event and what came after it. A row is never trusted: its checksum, the event that it
+// stands on and the rules of surfaces must hold, else the surface is folded from the log.
+//
 // # Interleavings
 //
 //   - Append against append: the turn makes them serial. A queued one leaves with its context's error and has changed nothing.

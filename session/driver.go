@@ -19,7 +19,7 @@ type Drive interface {
 	// panics is detached, and the session is attached anew from its log at the next touch.
 	Publish(ctx context.Context, events []event.Event)
 	// Detach is the last call: the session goes cold, or is deleted. Nothing is locked meanwhile; touches of the session wait until it returns, and
-	// idle sessions go cold one after the other, so it hands long work to somebody else.
+	// idle sessions go cold a few at a time, so it bounds what it waits for.
 	Detach(deleted bool)
 }
 

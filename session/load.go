@@ -18,20 +18,25 @@ func (t *Set) load(ctx context.Context, id string) (*core, error) {
 		return nil, err
 	}
 	life := eventlog.Life{ID: id, Incarnation: info.Incarnation}
-	p := newPlanner()
+	p := t.storedSurface(ctx, life, info.Seq)
+	stored := p.m.Next()
 	if err := t.foldSurface(ctx, p, life, info.Seq); err != nil {
 		return nil, notFound(err)
 	}
-	return newCore(t, t.handle(info.Header, info.Incarnation), p), nil
+	c := newCore(t, t.handle(info.Header, info.Incarnation), p)
+	if p.m.Next() > stored {
+		c.keeper.changes = 1 // the row is behind the log
+	}
+	return c, nil
 }
 
-// foldSurface brings an empty planner to the seq that follows the first n events of a log.
+// foldSurface brings a planner from where it stands to the seq that follows the first n events of a log.
 func (t *Set) foldSurface(ctx context.Context, p *planner, life eventlog.Life, n int64) error {
-	if n == 0 {
+	if p.m.Next() >= n {
 		return nil
 	}
 	read := func(seq int64) (event.Event, error) { return t.readOne(ctx, life, seq) }
-	for ev, err := range eventlog.Scan(ctx, t.store, eventlog.Query{Life: life, To: n, Types: surfaceTypes}) {
+	for ev, err := range eventlog.Scan(ctx, t.store, eventlog.Query{Life: life, From: p.m.Next(), To: n, Types: surfaceTypes}) {
 		if err != nil {
 			return err
 		}

@@ -19,13 +19,18 @@ type planner struct {
 
 func newPlanner() *planner {
 	p := &planner{}
-	p.m = surface.NewManager(0, func(seq int64) (event.Event, error) {
+	p.m = surface.NewManager(0, p.reader())
+	return p
+}
+
+// reader gives the events that were read before planning.
+func (p *planner) reader() surface.EventReader {
+	return func(seq int64) (event.Event, error) {
 		if ev, ok := p.rewritten[seq]; ok {
 			return ev, nil
 		}
 		return event.Event{}, fmt.Errorf("event %d was not read before planning", seq)
-	})
-	return p
+	}
 }
 
 // rewrites says whether planning d compares it with the one node that it names. Whether there is such a node is for the surface to say.

@@ -14,6 +14,7 @@ import (
 const (
 	// A turn of an agent is minutes apart at most; ten of them keep a conversation warm and let a forgotten one go.
 	defaultIdleAfter = 10 * time.Minute
+	defaultMaxLive   = 10_000
 	// 16 MiB is some hundred thousand tokens of text many times over; a session with more in it is read again for each look.
 	defaultMaxMessageBytes = 16 << 20
 )
@@ -26,6 +27,9 @@ type Options struct {
 	Now func() time.Time
 	// IdleAfter is how long a session stays live without a touch; 0 is 10 minutes, negative is for ever. A session may stay up to a quarter longer.
 	IdleAfter time.Duration
+	// MaxLive is how many sessions stay live at most while they are not in use; 0 is 10,000, some 500 MB with a hundred messages each, negative is any
+	// number. Beyond it those that were not touched for longest go cold first, as far as that is known; what is in use or held stays.
+	MaxLive int
 	// MaxEventBytes bounds one encoded event; 0 is event.DefaultMaxBytes.
 	MaxEventBytes int
 	// MaxMessageBytes bounds the derived messages kept in memory per session; 0 is 16 MiB. Beyond it they are read again.
@@ -43,6 +47,9 @@ func (o *Options) setDefaults() {
 	if o.IdleAfter == 0 {
 		o.IdleAfter = defaultIdleAfter
 	}
+	if o.MaxLive == 0 {
+		o.MaxLive = defaultMaxLive
+	}
 	if o.MaxEventBytes == 0 {
 		o.MaxEventBytes = event.DefaultMaxBytes
 	}
@@ -53,7 +60,9 @@ func (o *Options) setDefaults() {
 
 // Set is the set of sessions over one store. Safe for concurrent use.
 type Set struct {
-	store     eventlog.Store
+	store eventlog.Store
+	// rows is nil when the store keeps none.
+	rows      eventlog.RowStore
 	o         Options
 	hooks     listeners[Hook]
 	observers listeners[Observer]
@@ -68,6 +77,8 @@ type Set struct {
 	mu     sync.Mutex
 	closed atomic.Bool
 	slots  map[string]*slot
+	// crowded has one place: there are more slots than MaxLive.
+	crowded chan struct{}
 	// deletions counts the beginnings and the ends of deletions, for creations that overlap with one.
 	deletions int64
 }
@@ -75,9 +86,10 @@ type Set struct {
 // NewSet returns a set over store, which stays the caller's to close. Close the set before the store.
 func NewSet(store eventlog.Store, o Options) *Set {
 	o.setDefaults()
-	t := &Set{store: store, o: o, slots: make(map[string]*slot)}
+	t := &Set{store: store, o: o, slots: make(map[string]*slot), crowded: make(chan struct{}, 1)}
+	t.rows, _ = store.(eventlog.RowStore)
 	t.ctx, t.stop = context.WithCancel(context.Background())
-	if o.IdleAfter > 0 {
+	if o.IdleAfter > 0 || o.MaxLive > 0 {
 		t.running.Go(t.runJanitor)
 	}
 	return t
