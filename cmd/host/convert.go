@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/foldhost/foldhost/cmd/host/internal/render"
 	"github.com/foldhost/foldhost/eventlog/jsonl"
 	"github.com/foldhost/foldhost/host"
 )
@@ -91,7 +92,7 @@ func (c *converter) run(ctx context.Context, in, out string) error {
 		return c.reportJSON(report, done, err)
 	}
 	for _, w := range done.Warnings {
-		fmt.Fprintf(c.stderr, "foldhost: %s: warning: %s\n", in, w)
+		render.Printf(c.stderr, "foldhost: %s: warning: %s\n", in, w)
 	}
 	if err != nil {
 		return named(in, c.strict, err)
@@ -99,14 +100,13 @@ func (c *converter) run(ctx context.Context, in, out string) error {
 	if out == "-" {
 		out = "standard output"
 	}
-	_, err = fmt.Fprintf(report, "%s %d events to %s in %d lines\n", c.verb, done.Events, out, done.Lines)
-	return err
+	return render.Printf(report, "%s %d events to %s in %d lines\n", c.verb, done.Events, out, done.Lines)
 }
 
 func (c *converter) reportJSON(w io.Writer, done host.Conversion, err error) error {
 	if err != nil {
 		text := append([]byte(`{"converted":false,"error":`), host.RefusalOf(err).AppendError(nil)...)
-		fmt.Fprintf(w, "%s}\n", text)
+		w.Write(append(text, "}\n"...))
 		return &reportedError{err}
 	}
 	warnings := []string{}

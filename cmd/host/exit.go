@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"strings"
 
+	"github.com/foldhost/foldhost/cmd/host/internal/render"
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog/jsonl"
 	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/host/config"
 )
 
 // Exit codes. 130 is what shells know an interrupted program by.
@@ -49,13 +52,42 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// describe is what a person reads on stderr.
-func describe(err error) string {
-	if errors.Is(err, context.Canceled) {
-		return "interrupted; nothing was left half done"
+// complain tells a person what went wrong: a line for the error, or for each problem of a configuration, and one for the way out.
+func complain(w io.Writer, err error) {
+	for i, line := range describe(err) {
+		if i == 0 {
+			line = "foldhost: " + line
+		}
+		render.Printf(w, "%s\n", line)
 	}
-	return err.Error()
 }
+
+// describe is what a person reads. An error itself is one line, whatever stands in the names of files that it quotes.
+func describe(err error) (lines []string) {
+	var guided *guidedError
+	var file *config.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return []string{"interrupted; nothing was left half done"}
+	case errors.As(err, &guided):
+		return append(describe(guided.err), guided.way)
+	case errors.As(err, &file):
+		for _, p := range file.Problems { // In the form that editors jump to.
+			lines = append(lines, (&config.Error{File: file.File, Problems: []config.Problem{p}}).Error())
+		}
+		return lines
+	}
+	return []string{err.Error()}
+}
+
+// guidedError is an error with the way out of it.
+type guidedError struct {
+	err error
+	way string
+}
+
+func (e *guidedError) Error() string { return e.err.Error() + "\n" + e.way }
+func (e *guidedError) Unwrap() error { return e.err }
 
 // named is an error that names the file, unless it does so already, and the way out where there is one. strict says how the file was read.
 func named(file string, strict bool, err error) error {
@@ -67,7 +99,7 @@ func named(file string, strict bool, err error) error {
 		err = fmt.Errorf("%s: %w", file, err)
 	}
 	if way := wayOut(strict, err); way != "" {
-		err = fmt.Errorf("%w\n%s", err, way)
+		err = &guidedError{err, way}
 	}
 	return err
 }

@@ -2,12 +2,13 @@ package main
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"os/signal"
 	"syscall"
 	"time"
+
+	"github.com/foldhost/foldhost/cmd/host/internal/render"
 )
 
 // slowEnd is how long an end may take before a person is told how to have it at once: most take milliseconds.
@@ -25,7 +26,7 @@ func untilInterrupted(stderr io.Writer) context.Context {
 		<-signals
 		cancel()
 		slow := time.AfterFunc(slowEnd, func() { // On a goroutine of its own: stderr may be what everything waits for.
-			fmt.Fprintln(stderr, "foldhost: what runs is being ended; interrupt it once more to end it at once")
+			render.Printf(stderr, "foldhost: what runs is being ended; interrupt it once more to end it at once\n")
 		})
 		<-signals
 		slow.Stop()

@@ -137,22 +137,22 @@ func (r *replayer) pluginTrouble(ctx context.Context, notes io.Writer, err error
 		}
 		if p.State != host.PluginReady && p.State != host.PluginDisabled {
 			troubled++
-			fmt.Fprintf(notes, "foldhost: plugin %s\n", render.Trouble(&p))
+			render.Printf(notes, "foldhost: plugin %s\n", render.Trouble(&p))
 		}
 		for _, refused := range p.Refused {
 			troubled++
-			fmt.Fprintf(notes, "foldhost: plugin %s: refused %v\n", p.Name, refused)
+			render.Printf(notes, "foldhost: plugin %s: refused %v\n", p.Name, refused)
 		}
 	}
 	// A file that would be a plugin and is not safe to run is as much of a failure as one that does not start, unless it stands above by its name.
 	for _, p := range r.replayer.Host().PassedFiles() {
 		if p.Refused && !slices.ContainsFunc(all, func(known host.Plugin) bool { return known.Name == p.Name }) {
 			troubled++
-			fmt.Fprintf(notes, "foldhost: not started: %s\n", render.Passed(p))
+			render.Printf(notes, "foldhost: not started: %s\n", render.Passed(p))
 		}
 	}
 	if len(all) == 0 && troubled == 0 && err == nil {
-		fmt.Fprintln(notes, "foldhost: there are no plugins, so there are no values; name their directory with --plugins")
+		render.Printf(notes, "foldhost: there are no plugins, so there are no values; name their directory with --plugins\n")
 	}
 	if err == nil && troubled > 0 {
 		err = &reportedError{fmt.Errorf("plugins are in trouble")}
@@ -172,7 +172,7 @@ func (r *replayer) print(i int, res *replayed, out, notes io.Writer) error {
 		}
 	}
 	if !r.asJSON && r.several && i > 0 && res.out.Len() > 0 {
-		fmt.Fprintln(out)
+		render.Printf(out, "\n")
 	}
 	_, err := out.Write(res.out.Bytes())
 	return err
@@ -201,7 +201,7 @@ func (r *replayer) one(ctx context.Context, name string, out, notes io.Writer) e
 		}
 	} else {
 		if err != nil {
-			fmt.Fprintf(notes, "foldhost: %v\n", named(name, true, err))
+			complain(notes, named(name, true, err))
 			return errors.Join(err, people.Flush())
 		}
 		if err := people.End(res); err != nil {
@@ -234,7 +234,7 @@ func (r *replayer) fold(ctx context.Context, name string, people *render.Replay,
 	}
 	res, err := r.replayer.Replay(ctx, o)
 	for _, w := range log.Warnings() {
-		fmt.Fprintf(notes, "foldhost: %s: warning: %s\n", name, w)
+		render.Printf(notes, "foldhost: %s: warning: %s\n", name, w)
 	}
 	return res, err
 }

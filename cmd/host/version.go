@@ -2,11 +2,12 @@ package main
 
 import (
 	"encoding/json"
-	"fmt"
 	"runtime"
 	"runtime/debug"
 
 	"github.com/spf13/cobra"
+
+	"github.com/foldhost/foldhost/cmd/host/internal/render"
 )
 
 // buildInfo is what the go command wrote into the binary.
@@ -63,8 +64,7 @@ func versionCommand() *cobra.Command {
 			if asJSON {
 				return json.NewEncoder(cmd.OutOrStdout()).Encode(b)
 			}
-			_, err := fmt.Fprintln(cmd.OutOrStdout(), b)
-			return err
+			return render.Printf(cmd.OutOrStdout(), "%s\n", b)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")

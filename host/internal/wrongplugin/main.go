@@ -34,6 +34,13 @@ func main() {
 		name, value, _ := strings.Cut(arg, "=")
 		s.modes[name] = value
 	}
+	if s.is("evil") {
+		fmt.Fprintf(os.Stderr, "%s\n{\"@level\":\"error\",\"@message\":%q,%q:1}\n", evil, "a\x1b[2J", "b\u009b")
+	}
+	if s.is("evil-greeting") {
+		fmt.Println(evil)
+		os.Exit(3)
+	}
 	if file := s.modes["version-file"]; file != "" {
 		text, _ := os.ReadFile(file)
 		s.modes["version"] = strings.TrimSpace(string(text))
@@ -82,6 +89,9 @@ func (s *server) dieAt(mode string, frame int64) {
 		os.Exit(9)
 	}
 }
+
+// evil steers a terminal that it reaches: title, screen, colour, direction, lines.
+const evil = "\x1b]0;owned\a\x1b[2J\u009b31m\u202e\x7fend\r\nfoldhost: all is well"
 
 // is says whether a mode is on.
 func (s *server) is(mode string) bool { _, on := s.modes[mode]; return on }
@@ -133,6 +143,13 @@ func (s *server) Describe(context.Context, *pluginproto.DescribeRequest) (*plugi
 	if s.is("required-config") {
 		d.ConfigSchema = []byte(`{"type":"object","properties":{"limit":{"type":"integer"}},"required":["limit"]}`)
 	}
+	if s.is("evil") {
+		d.Name, d.Version, d.Summary, d.BuiltWith = evil, evil, evil, evil
+		d.OwnedEvents[0].Type = evil
+	}
+	if s.is("evil-describe") {
+		return nil, status.Error(codes.Internal, evil)
+	}
 	if typ := s.modes["owns"]; typ != "" {
 		d.OwnedEvents = []*pluginproto.OwnedEvent{{Type: typ}}
 	}
@@ -148,6 +165,9 @@ func (s *server) Configure(_ context.Context, r *pluginproto.ConfigureRequest) (
 	var err error
 	if s.local, err = unit.NewLocal(s.definitions()...); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
+	}
+	if s.is("evil-problem") {
+		return &pluginproto.ConfigureResponse{Problems: []*pluginproto.ConfigProblem{{Path: evil, Message: evil}}}, nil
 	}
 	if s.is("config-problem") {
 		return &pluginproto.ConfigureResponse{Problems: []*pluginproto.ConfigProblem{{Path: "$.limit", Message: "is not to its taste"}}}, nil
@@ -176,6 +196,12 @@ func (s *server) Registrations(_ *pluginproto.RegistrationsRequest, out pluginpr
 	if s.is("bad-tool") {
 		tool("no tool!")
 		tool("reader", "somebody-else")
+	}
+	if s.is("evil") {
+		set.Units = append(set.Units, &pluginproto.Unit{Key: evil, StateSchema: []byte("{}")})
+		set.Units[0].EventTypes.Types = append(set.Units[0].EventTypes.Types, evil)
+		set.Tools[0].Description = evil
+		tool(evil)
 	}
 	if s.is("never") {
 		set.Tools[0].Retry = pluginproto.Retry_RETRY_NEVER

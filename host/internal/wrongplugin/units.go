@@ -55,6 +55,8 @@ func (u number) Apply(s unit.State, ev *event.Event) (unit.State, bool, error) {
 				time.Sleep(time.Hour)
 			case `"error"`:
 				return nil, false, fmt.Errorf("poisoned")
+			case `"evil"`:
+				return nil, false, fmt.Errorf("%s", evil)
 			}
 		}
 		return s, false, nil

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"bufio"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -129,11 +130,12 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 		}
 		return writeJSON(w, out)
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	b := bufio.NewWriter(w)
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	if len(plugins) == 0 {
-		fmt.Fprintln(t, "There are no plugins. Name their directory with --plugins, or as pluginDir in foldhost.yaml; --all says of each file there why it is none.")
+		Printf(t, "There are no plugins. Name their directory with --plugins, or as pluginDir in foldhost.yaml; --all says of each file there why it is none.\n")
 	} else {
-		fmt.Fprintln(t, "NAME\tSTATE\tVERSION\tSHA256\tUNITS\tTOOLS")
+		Printf(t, "NAME\tSTATE\tVERSION\tSHA256\tUNITS\tTOOLS\n")
 	}
 	for i := range plugins {
 		p := &plugins[i]
@@ -148,7 +150,7 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 			}
 			tools = append(tools, name)
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.State, or(p.Version), or(p.Digest[:min(12, len(p.Digest))]), or(strings.Join(keys, ", ")), or(strings.Join(tools, ", ")))
+		Printf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.State, or(p.Version), or(p.Digest[:min(12, len(p.Digest))]), or(strings.Join(keys, ", ")), or(strings.Join(tools, ", ")))
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -156,13 +158,13 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 	for i := range plugins {
 		p := &plugins[i]
 		if p.Reason != "" {
-			fmt.Fprintf(w, "\n%s\n", Trouble(p))
+			Printf(b, "\n%s\n", Trouble(p))
 		}
-		notes(w, p)
+		notes(b, p)
 	}
-	files(w, "Files that are refused:", passed, true)
-	files(w, "Files that are no plugins:", passed, false)
-	return nil
+	files(b, "Files that are refused:", passed, true)
+	files(b, "Files that are no plugins:", passed, false)
+	return b.Flush()
 }
 
 // files lists the passed files that are refused, or those that are not.
@@ -173,10 +175,10 @@ func files(w io.Writer, title string, passed []discover.Passed, refused bool) {
 			continue
 		}
 		if first {
-			fmt.Fprintf(w, "\n%s\n", title)
+			Printf(w, "\n%s\n", title)
 			first = false
 		}
-		fmt.Fprintf(w, "  %s\n", Passed(p))
+		Printf(w, "  %s\n", Passed(p))
 	}
 }
 
@@ -198,10 +200,10 @@ func Passed(p discover.Passed) string {
 
 func notes(w io.Writer, p *host.Plugin) {
 	for _, r := range p.Refused {
-		fmt.Fprintf(w, "\n%s: refused %v\n", p.Name, r)
+		Printf(w, "\n%s: refused %v\n", p.Name, r)
 	}
 	for _, text := range p.Warnings {
-		fmt.Fprintf(w, "\n%s: warning: %s\n", p.Name, text)
+		Printf(w, "\n%s: warning: %s\n", p.Name, text)
 	}
 }
 
@@ -210,48 +212,50 @@ func Inspection(w io.Writer, in *host.Inspection, asJSON bool) error {
 	if asJSON {
 		return writeJSON(w, inspectionJSON(in))
 	}
-	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	line := func(name, value string) {
+	b := bufio.NewWriter(w)
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
+	fact := func(name, value string) {
 		if value != "" {
-			fmt.Fprintf(t, "%s\t%s\n", name, value)
+			Printf(t, "%s\t%s\n", name, value)
 		}
 	}
-	line("name", in.Name)
+	fact("name", in.Name)
 	if in.Title != in.Name {
-		line("calls itself", in.Title)
+		fact("calls itself", in.Title)
 	}
-	line("version", in.Version)
-	line("summary", in.Summary)
-	line("built with", in.BuiltWith)
-	line("file", in.Path)
-	line("format", in.Format)
-	line("sha256", in.Digest)
+	fact("version", in.Version)
+	fact("summary", in.Summary)
+	fact("built with", in.BuiltWith)
+	fact("file", in.Path)
+	fact("format", in.Format)
+	fact("sha256", in.Digest)
 	if in.Protocol > 0 {
-		line("protocol", fmt.Sprintf("version %d", in.Protocol))
-		line("started in", in.Took.Round(time.Millisecond).String())
+		fact("protocol", fmt.Sprintf("version %d", in.Protocol))
+		fact("started in", in.Took.Round(time.Millisecond).String())
 	}
-	line("config", string(in.ConfigSchema))
+	fact("config", string(in.ConfigSchema))
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	for _, e := range in.Events {
-		fmt.Fprintf(w, "\nowns %s\n  data %s\n", e.Type, or(string(e.Schema)))
+		Printf(b, "\nowns %s\n  data %s\n", e.Type, or(string(e.Schema)))
 	}
 	for _, u := range in.Units {
 		folds := "every event"
 		if u.Events != nil {
 			folds = or(strings.Join(u.Events, ", "))
 		}
-		fmt.Fprintf(w, "\nunit %s, version %d\n  folds %s\n  state %s\n  view  %s\n", u.Key, u.StateVersion, folds, u.StateSchema, or(string(u.ViewSchema)))
+		Printf(b, "\nunit %s, version %d\n  folds %s\n  state %s\n  view  %s\n", u.Key, u.StateVersion, folds, u.StateSchema, or(string(u.ViewSchema)))
 	}
 	for _, tool := range in.Tools {
-		fmt.Fprintf(w, "\ntool %s\n  %s\n  arguments %s\n  result    %s\n", tool.Name, tool.Description, tool.ArgumentSchema, or(string(tool.ResultSchema)))
+		Printf(b, "\ntool %s\n  %s\n  arguments %s\n  result    %s\n", tool.Name, tool.Description, tool.ArgumentSchema, or(string(tool.ResultSchema)))
 	}
-	notes(w, &in.Plugin)
+	notes(b, &in.Plugin)
 	if in.Tail != "" {
-		fmt.Fprintf(w, "\nIt wrote to stderr:\n%s\n", strings.TrimRight(in.Tail, "\n"))
+		Printf(b, "\nIt wrote to stderr:\n")
+		Block(b, strings.TrimRight(in.Tail, "\n"))
 	}
-	return nil
+	return b.Flush()
 }
 
 func inspectionJSON(in *host.Inspection) pluginJSON {
@@ -280,17 +284,16 @@ func Report(w io.Writer, r *host.Report, asJSON bool) error {
 	} else if !r.OK() {
 		verdict = "would load, and breaks rules"
 	}
-	if _, err := fmt.Fprintf(w, "%s: %s\n", r.Path, verdict); err != nil {
-		return err
-	}
+	b := bufio.NewWriter(w)
+	Printf(b, "%s: %s\n", r.Path, verdict)
 	for _, c := range r.Checks {
 		mark := map[string]string{"ok": "✓", "failed": "✗", "skipped": "·"}[c.State]
-		fmt.Fprintf(w, "  %s %-9s %s\n", mark, c.Name, c.Detail)
+		Printf(b, "  %s %-9s %s\n", mark, c.Name, c.Detail)
 	}
 	for _, text := range r.Warnings {
-		fmt.Fprintf(w, "  ! warning   %s\n", text)
+		Printf(b, "  ! warning   %s\n", text)
 	}
-	return nil
+	return b.Flush()
 }
 
 func writeJSON(w io.Writer, v any) error {

@@ -15,25 +15,6 @@ import (
 	"github.com/foldhost/foldhost/registry"
 )
 
-func TestATextBecomesOnePrintableLine(t *testing.T) {
-	for text, want := range map[string]string{
-		"":                        "",
-		"plain":                   "plain",
-		"  two\n\n\tlines  ":      "two lines",
-		"\x1b[2Jcleared":          `\x1b[2Jcleared`,
-		"bell\a":                  `bell\a`,
-		"right\u202eto left":      `right\u202eto left`,
-		"\u009b31m":               `\u009b31m`,
-		"修复 🚀 café":               "修复 🚀 café",
-		"👩\u200d💻":                "👩\u200d💻",
-		string([]byte{0xff, 'a'}): "\ufffda",
-	} {
-		if got := line(text); got != want {
-			t.Errorf("line(%q) is %q, want %q", text, got, want)
-		}
-	}
-}
-
 func TestCutKeepsWithinTheWidth(t *testing.T) {
 	for _, c := range []struct {
 		text  string

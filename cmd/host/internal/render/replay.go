@@ -47,7 +47,7 @@ func (r *Replay) Accepted(h event.Header, events int64) error {
 	if h.ParentSession != "" {
 		facts = append(facts, "forked from "+h.ParentSession)
 	}
-	fmt.Fprintln(r.w, r.style.paint(bold, line(r.file)))
+	Printf(r.w, "%s\n", r.style.paint(bold, line(r.file)))
 	return r.print("", dim, line(strings.Join(facts, " · ")))
 }
 
@@ -61,7 +61,7 @@ func (r *Replay) Event(ev *event.Event, changes []host.ReplayChange) error {
 		before := r.last[c.Key]
 		r.last[c.Key] = c.Value
 		// The first change of an event that is not shown itself stands at its seq.
-		lead := strings.Repeat(" ", seqWidth)
+		lead := blank(seqWidth)
 		if i == 0 && !shown {
 			lead = seqLead(ev.Seq)
 		}
@@ -75,13 +75,13 @@ func (r *Replay) event(ev *event.Event) (shown bool, err error) {
 	switch ev.Type {
 	case event.TurnStart:
 		r.turns = true
-		fmt.Fprintln(r.w)
+		Printf(r.w, "\n")
 		return false, r.print("", bold, "Turn "+scalar(event.Lookup(ev.Data, "turn"))) // A heading has no seq; what changes there has.
 	case event.TurnEnd:
 		return true, r.at(ev.Seq, "turn ends", dim, dim, scalar(event.Lookup(ev.Data, "reason", "kind")))
 	case event.UserMessage:
 		if !r.turns {
-			fmt.Fprintln(r.w)
+			Printf(r.w, "\n")
 			r.turns = true
 		}
 		return true, r.message(ev, "user", green)
@@ -159,7 +159,7 @@ func words(msg json.RawMessage) (text string, failed bool) {
 }
 
 // value prints a value under its key; what the value before it had already is dim.
-func (r *Replay) value(lead, key string, width int, value, before json.RawMessage) error {
+func (r *Replay) value(lead styled, key string, width int, value, before json.RawMessage) error {
 	lead += r.style.paint(yellow, "◆") + " " + r.style.label(yellow, line(key), width-2)
 	for _, l := range valueLines(value, before, r.room(lead)) {
 		color := ""
@@ -170,7 +170,7 @@ func (r *Replay) value(lead, key string, width int, value, before json.RawMessag
 			if err := r.print(lead, color, text); err != nil {
 				return err
 			}
-			lead = strings.Repeat(" ", seqWidth+width+1)
+			lead = blank(seqWidth + width + 1)
 		}
 	}
 	return nil
@@ -178,13 +178,13 @@ func (r *Replay) value(lead, key string, width int, value, before json.RawMessag
 
 // End prints how it all stood at the end, and flushes.
 func (r *Replay) End(res *host.Result) error {
-	fmt.Fprintln(r.w)
+	Printf(r.w, "\n")
 	r.print("", bold, fmt.Sprintf("As of seq %d", res.AsOfSeq))
 	width := kindWidth
 	for key := range res.Values {
 		width = max(width, len(key)+2)
 	}
-	indent := strings.Repeat(" ", seqWidth)
+	indent := blank(seqWidth)
 	for _, key := range slices.Sorted(maps.Keys(res.Values)) {
 		r.value(indent, key, width, res.Values[key], nil)
 	}
@@ -238,19 +238,18 @@ func (r *Replay) at(seq int64, kind, color, textColor, text string) error {
 	return r.print(seqLead(seq)+r.style.label(color, kind, kindWidth), textColor, text)
 }
 
-func seqLead(seq int64) string { return fmt.Sprintf("%*d  ", seqWidth-2, seq) }
+func seqLead(seq int64) styled { return styled(fmt.Sprintf("%*d  ", seqWidth-2, seq)) }
 
 // print prints one line: lead as it is, text cut to what is left of the width.
-func (r *Replay) print(lead, color, text string) error {
-	if text = strings.TrimRight(text, " "); text == "" {
-		lead = strings.TrimRight(lead, " ")
+func (r *Replay) print(lead styled, color, text string) error {
+	if text = strings.TrimRight(harmless(text), " "); text == "" {
+		lead = styled(strings.TrimRight(string(lead), " "))
 	}
-	_, err := fmt.Fprintln(r.w, lead+r.style.paint(color, cut(text, r.room(lead))))
-	return err
+	return Printf(r.w, "%s\n", lead+r.style.paint(color, cut(text, r.room(lead))))
 }
 
 // room is how many columns are left behind a lead, 0 for no end.
-func (r *Replay) room(lead string) int {
+func (r *Replay) room(lead styled) int {
 	if r.style.Width == 0 {
 		return 0
 	}
@@ -258,7 +257,7 @@ func (r *Replay) room(lead string) int {
 }
 
 // visible is how many columns a lead takes: escapes take none.
-func visible(lead string) int {
+func visible(lead styled) int {
 	n, escape := 0, false
 	for _, c := range lead {
 		switch {

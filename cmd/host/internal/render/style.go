@@ -1,5 +1,7 @@
 package render
 
+import "strings"
+
 // Style says for whom to print. The zero value is plain text without an end to its lines.
 type Style struct {
 	// Color is for terminals alone.
@@ -18,15 +20,20 @@ const (
 	cyan   = "\x1b[36m"
 )
 
-func (s Style) paint(color, text string) string {
+func (s Style) paint(color, text string) styled {
+	text = harmless(text)
 	if !s.Color || color == "" || text == "" {
-		return text
+		return styled(text)
 	}
-	return color + text + reset
+	return styled(color + text + reset)
 }
 
 // label paints text and pads it to a width and a space, so that columns stay in line with colour and without.
-func (s Style) label(color, text string, width int) string {
+func (s Style) label(color, text string, width int) styled {
+	text = harmless(text)
 	padded := pad(text, width) + " "
-	return s.paint(color, text) + padded[len(text):]
+	return s.paint(color, text) + styled(padded[len(text):])
 }
+
+// blank is a lead of so many columns.
+func blank(width int) styled { return styled(strings.Repeat(" ", width)) }

@@ -1,35 +1,10 @@
 package render
 
 import (
-	"strconv"
 	"strings"
-	"unicode"
 
 	"github.com/rivo/uniseg"
 )
-
-// line makes one printable line of any text: white space runs become one space, what could steer a terminal an escape.
-func line(text string) string {
-	var b strings.Builder
-	space := false
-	for _, r := range text {
-		switch {
-		case unicode.IsSpace(r):
-			space = b.Len() > 0
-			continue
-		case space:
-			b.WriteByte(' ')
-			space = false
-		}
-		if unicode.IsPrint(r) || r == '\u200d' { // The joiner inside emoji.
-			b.WriteRune(r)
-		} else {
-			q := strconv.QuoteRune(r)
-			b.WriteString(q[1 : len(q)-1])
-		}
-	}
-	return b.String()
-}
 
 // cut shortens text to a width in columns; a width of 0 or less does not.
 func cut(text string, width int) string {
