@@ -98,7 +98,7 @@ func (w *writer) sweepLog(log, slice int64) (done bool, err error) {
 		st    *sqlite3.Stmt
 		limit int64
 	}{
-		{w.st.sweepRows, sweepRows}, {w.st.sweepHistory, sweepRows}, {w.st.sweepKeys, slice}, {w.st.sweepEvents, slice}, {w.st.sweepBulks, slice},
+		{w.st.sweepRows, sweepRows}, {w.st.sweepPast, sweepRows}, {w.st.sweepKeys, slice}, {w.st.sweepEvents, slice}, {w.st.sweepBulks, slice},
 	} {
 		if err := run(part.st, log, part.limit); err != nil {
 			return false, err

@@ -121,7 +121,7 @@ func (c *conn) renew() error {
 			break
 		}
 	}
-	for _, table := range []string{"rows", "history"} {
+	for _, table := range []string{"rows", "past"} {
 		if err := c.exec("DELETE FROM " + table); err != nil {
 			return err
 		}

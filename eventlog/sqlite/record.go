@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
 )
 
 // castagnoli is the polynomial that processors compute by themselves: some gigabytes a second.
@@ -152,5 +153,16 @@ func headSum(log, seq, position, updated int64) int64 {
 	c.number(seq)
 	c.number(position)
 	c.number(updated)
+	return c.sum()
+}
+
+// rowSum covers a checkpoint row.
+func rowSum(log int64, r *eventlog.Row) int64 {
+	var c checksum
+	c.number(log)
+	c.text(r.Key)
+	c.number(r.Cut)
+	c.number(r.Seq)
+	c.bytes(r.Data)
 	return c.sum()
 }

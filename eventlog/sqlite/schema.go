@@ -77,32 +77,27 @@ CREATE TABLE keys (
 ) STRICT, WITHOUT ROWID;
 
 CREATE TABLE rows (
-  id     INTEGER PRIMARY KEY,
-  log    INTEGER NOT NULL,
-  key    TEXT NOT NULL,
-  ver    INTEGER NOT NULL,
-  def    TEXT NOT NULL,
-  seq    INTEGER NOT NULL,
-  val    BLOB NOT NULL,
-  view   BLOB,
-  anchor TEXT NOT NULL,
-  sum    INTEGER NOT NULL
+  id   INTEGER PRIMARY KEY,
+  log  INTEGER NOT NULL,
+  key  TEXT NOT NULL,
+  cut  INTEGER NOT NULL,
+  seq  INTEGER NOT NULL,
+  data BLOB NOT NULL,
+  sum  INTEGER NOT NULL
 ) STRICT;
 CREATE UNIQUE INDEX rows_by_key ON rows (log, key);
 
-CREATE TABLE history (
-  id     INTEGER PRIMARY KEY,
-  log    INTEGER NOT NULL,
-  key    TEXT NOT NULL,
-  ver    INTEGER NOT NULL,
-  def    TEXT NOT NULL,
-  seq    INTEGER NOT NULL,
-  val    BLOB NOT NULL,
-  view   BLOB,
-  anchor TEXT NOT NULL,
-  sum    INTEGER NOT NULL
+-- Past rows.
+CREATE TABLE past (
+  id   INTEGER PRIMARY KEY,
+  log  INTEGER NOT NULL,
+  key  TEXT NOT NULL,
+  cut  INTEGER NOT NULL,
+  seq  INTEGER NOT NULL,
+  data BLOB NOT NULL,
+  sum  INTEGER NOT NULL
 ) STRICT;
-CREATE UNIQUE INDEX history_by_seq ON history (log, key, seq);
+CREATE UNIQUE INDEX past_by_seq ON past (log, key, seq);
 
 -- Logs whose content is still to be swept.
 CREATE TABLE trash (

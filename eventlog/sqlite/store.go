@@ -14,7 +14,7 @@ import (
 	"github.com/foldhost/foldhost/eventlog"
 )
 
-// Store implements eventlog.Store over one directory. Use Open.
+// Store implements eventlog.Store and eventlog.RowStore over one directory. Use Open.
 //
 // life guards whether the store is open and counts the calls under way; failed is set once; all else that changes belongs to the writer or to whoever has
 // taken a reader out of the pool.
@@ -38,7 +38,10 @@ type Store struct {
 	}
 }
 
-var _ eventlog.Store = (*Store)(nil)
+var (
+	_ eventlog.Store    = (*Store)(nil)
+	_ eventlog.RowStore = (*Store)(nil)
+)
 
 // Open opens the store in a directory, which it makes when it is missing. Until Close the store is this process's alone. Errors: *DirError, *LockedError, *NewerError,
 // *NotStoreError, *DamagedError, *eventlog.DiskFullError, ctx's; whichever it is, nothing that was there has been changed.

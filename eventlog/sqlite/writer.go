@@ -54,16 +54,18 @@ type writer struct {
 
 // statements of the writer.
 type statements struct {
-	begin, commit, rollback   *sqlite3.Stmt
-	log, key, typ             *sqlite3.Stmt
-	addEvent, addType, addKey *sqlite3.Stmt
-	addLog, addHead, addBulk  *sqlite3.Stmt
-	moveHead                  *sqlite3.Stmt
-	dropLog, dropHead         *sqlite3.Stmt
-	addTrash, dropTrash, meta *sqlite3.Stmt
-	sweepEvents, sweepKeys    *sqlite3.Stmt
-	sweepRows, sweepHistory   *sqlite3.Stmt
-	sweepBulks                *sqlite3.Stmt
+	begin, commit, rollback      *sqlite3.Stmt
+	log, key, typ                *sqlite3.Stmt
+	addEvent, addType, addKey    *sqlite3.Stmt
+	addLog, addHead, addBulk     *sqlite3.Stmt
+	moveHead                     *sqlite3.Stmt
+	dropLog, dropHead            *sqlite3.Stmt
+	addTrash, dropTrash, meta    *sqlite3.Stmt
+	sweepEvents, sweepKeys       *sqlite3.Stmt
+	sweepRows, sweepPast         *sqlite3.Stmt
+	sweepBulks                   *sqlite3.Stmt
+	addRow, dropRow, dropRows    *sqlite3.Stmt
+	addPast, dropPast, dropPasts *sqlite3.Stmt
 }
 
 func newWriter(s *Store, c *conn) *writer {
@@ -103,11 +105,20 @@ func (w *writer) prepare() (err error) {
 		&st.dropTrash: "DELETE FROM trash WHERE log = ?",
 		&st.meta:      "UPDATE meta SET value = ?2 WHERE key = ?1",
 
-		&st.sweepEvents:  "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE log = ? ORDER BY seq DESC LIMIT ?)",
-		&st.sweepKeys:    "DELETE FROM keys WHERE log = ?1 AND key IN (SELECT key FROM keys WHERE log = ?1 LIMIT ?2)",
-		&st.sweepRows:    "DELETE FROM rows WHERE id IN (SELECT id FROM rows WHERE log = ? LIMIT ?)",
-		&st.sweepHistory: "DELETE FROM history WHERE id IN (SELECT id FROM history WHERE log = ? LIMIT ?)",
-		&st.sweepBulks:   "DELETE FROM bulks WHERE log = ? AND ? > 0",
+		&st.addRow: `INSERT INTO rows (log, key, cut, seq, data, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+			ON CONFLICT (log, key) DO UPDATE SET cut = ?3, seq = ?4, data = ?5, sum = ?6 WHERE ?3 >= cut OR cut >= ?7`,
+		&st.addPast: `INSERT INTO past (log, key, cut, seq, data, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+			ON CONFLICT (log, key, seq) DO UPDATE SET cut = ?3, data = ?5, sum = ?6`,
+		&st.dropRow:   "DELETE FROM rows WHERE log = ? AND key = ?",
+		&st.dropPast:  "DELETE FROM past WHERE log = ? AND key = ?",
+		&st.dropRows:  "DELETE FROM rows WHERE log = ?",
+		&st.dropPasts: "DELETE FROM past WHERE log = ?",
+
+		&st.sweepEvents: "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE log = ? ORDER BY seq DESC LIMIT ?)",
+		&st.sweepKeys:   "DELETE FROM keys WHERE log = ?1 AND key IN (SELECT key FROM keys WHERE log = ?1 LIMIT ?2)",
+		&st.sweepRows:   "DELETE FROM rows WHERE id IN (SELECT id FROM rows WHERE log = ? LIMIT ?)",
+		&st.sweepPast:   "DELETE FROM past WHERE id IN (SELECT id FROM past WHERE log = ? LIMIT ?)",
+		&st.sweepBulks:  "DELETE FROM bulks WHERE log = ? AND ? > 0",
 	})
 	if err != nil {
 		return err
