@@ -310,6 +310,37 @@ func (f *failing) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
+func TestTheWriterCountsItsLines(t *testing.T) {
+	var events []event.Event
+	for seq, kind := range []byte(".ttt.tt.cc") {
+		events = append(events, chunk(kind, int64(seq), 1))
+	}
+	for verbatim, want := range map[bool]int64{true: 11, false: 9} {
+		var out strings.Builder
+		w, err := jsonl.NewWriter(&out, event.Header{ID: "s"}, jsonl.WriterOptions{Verbatim: verbatim})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range events {
+			if err := w.Write(e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := w.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if w.Write(events[0]) == nil {
+			t.Error("written behind the end")
+		}
+		if err := w.Close(); err != nil {
+			t.Errorf("the second Close: %v", err)
+		}
+		if n := int64(strings.Count(out.String(), "\n")); w.Lines() != n || n != want {
+			t.Errorf("verbatim %v: %d lines counted, %d written, want %d", verbatim, w.Lines(), n, want)
+		}
+	}
+}
+
 func TestWriterTellsOfWhatItCouldNotWrite(t *testing.T) {
 	for _, o := range []jsonl.WriterOptions{{}, {Verbatim: true}, {Compression: jsonl.Zstd}} {
 		for _, after := range []int{0, 100, 100_000} {
@@ -325,15 +356,31 @@ func TestWriterTellsOfWhatItCouldNotWrite(t *testing.T) {
 					break
 				}
 			}
-			closed := w.Close()
-			if closed == nil {
-				t.Errorf("%+v, after %d bytes: Close is content", o, after)
+			if first == nil {
+				t.Errorf("%+v, after %d bytes: every Write is content", o, after)
 			}
-			if first != nil && !errors.Is(closed, first) {
-				t.Errorf("%+v, after %d bytes: Close says %v, Write said %v", o, after, closed, first)
+			for range 2 {
+				if err := w.Write(event.Event{Type: "n", Seq: 20_000, Data: []byte(`1`)}); err != first {
+					t.Errorf("%+v, after %d bytes: Write says %v, and said %v", o, after, err, first)
+				}
+				if err := w.Close(); err != first {
+					t.Errorf("%+v, after %d bytes: Close says %v, Write said %v", o, after, err, first)
+				}
 			}
-			if err := w.Close(); err == nil {
-				t.Errorf("%+v, after %d bytes: the second Close is content", o, after)
+		}
+	}
+	// What fits into the buffer is only found out at the end.
+	for _, o := range []jsonl.WriterOptions{{}, {Compression: jsonl.Zstd}} {
+		w, err := jsonl.NewWriter(&failing{0}, event.Header{ID: "s"}, o)
+		if err == nil {
+			err = w.Write(event.Event{Type: "n", Data: []byte(`1`)})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if w.Close() == nil {
+				t.Errorf("%+v: Close is content", o)
 			}
 		}
 	}

@@ -68,9 +68,6 @@ func damaged(cause error, text []byte) bool {
 
 // endsTurn says whether the line is a turn/end: then what stands before it had been committed.
 func (r *Reader) endsTurn(l line) bool {
-	if l.text == nil {
-		return false
-	}
 	draft, err := event.DecodeDraft(l.text, r.options.MaxEventBytes)
 	return err == nil && draft.Type == event.TurnEnd
 }

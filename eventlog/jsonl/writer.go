@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"io"
 
@@ -60,10 +61,15 @@ func NewWriter(out io.Writer, header event.Header, o WriterOptions) (*Writer, er
 	return w, nil
 }
 
+var errEnded = errors.New("jsonl: the log has been ended by Close; what comes later needs another writer")
+
 // Write writes an event, or keeps it until its run ends; what it keeps is bounded. The first error is given again by every later call.
 func (w *Writer) Write(e event.Event) error {
-	if w.err != nil {
+	switch {
+	case w.err != nil:
 		return w.err
+	case w.out == nil:
+		return errEnded
 	}
 	w.buf = w.buf[:0]
 	if w.verbatim {

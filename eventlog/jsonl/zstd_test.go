@@ -8,6 +8,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog/jsonl"
 )
 
@@ -48,7 +49,11 @@ func TestZstdCutAnywhereGivesAPrefix(t *testing.T) {
 		ends[len(text)] = count
 	}
 	first := len(compress(t, header))
+	next := int64(1) // the line that the frame at cut begins with
 	for cut := 1; cut < len(text); cut++ {
+		if n, ok := ends[cut]; ok {
+			next = int64(n) + 2 // of what is cut, only the last frame holds a row
+		}
 		for _, strict := range []bool{false, true} {
 			got := takeText(text[:cut], jsonl.Options{Strict: strict})
 			whole, atEnd := ends[cut]
@@ -70,8 +75,8 @@ func TestZstdCutAnywhereGivesAPrefix(t *testing.T) {
 					t.Fatalf("cut at %d: a strict reader says %v", cut, got.err)
 				}
 			default:
-				if got.err != nil || len(got.warnings) != 1 || got.warnings[0].Kind != jsonl.TornFrame {
-					t.Fatalf("cut at %d: %v, %v", cut, got.warnings, got.err)
+				if got.err != nil || len(got.warnings) != 1 || got.warnings[0].Kind != jsonl.TornFrame || got.warnings[0].Line != next || got.warnings[0].Index != int64(len(got.events)) {
+					t.Fatalf("cut at %d: %+v, %v, want line %d", cut, got.warnings, got.err, next)
 				}
 			}
 			for i, e := range got.events {
@@ -93,8 +98,8 @@ func TestLinesBeforeACutInAFrameAreKept(t *testing.T) {
 	}
 	whole := compress(t, text.String())
 	got := takeText(whole[:len(whole)-10], jsonl.Options{})
-	if got.err != nil || len(got.events) == 0 || len(got.events) >= n || len(got.warnings) != 1 {
-		t.Fatalf("%d events of %d, %v, %v", len(got.events), n, got.warnings, got.err)
+	if got.err != nil || len(got.events) == 0 || len(got.events) >= n || len(got.warnings) != 1 || got.warnings[0].Line != int64(len(got.events))+2 {
+		t.Fatalf("%d events of %d, %+v, %v", len(got.events), n, got.warnings, got.err)
 	}
 }
 
@@ -122,6 +127,22 @@ func TestHugeWindowIsRefused(t *testing.T) {
 	got := takeText("\x28\xb5\x2f\xfd\x00\xa8"+strings.Repeat("\x00", 50), jsonl.Options{})
 	if _, ok := errors.AsType[*jsonl.ReadError](got.err); !ok {
 		t.Fatalf("%v", got.err)
+	}
+}
+
+func TestTheWriterCompresses(t *testing.T) {
+	events := make([]event.Event, 1000)
+	for seq := range events {
+		events[seq] = event.Event{Type: "n", Seq: int64(seq), Data: []byte(`"much the same each time"`)}
+	}
+	h := event.Header{ID: "s"}
+	plain := write(t, h, events, jsonl.WriterOptions{Compression: jsonl.None})
+	if !strings.HasPrefix(plain, `{"type":"session"`) || plain != write(t, h, events, jsonl.WriterOptions{}) {
+		t.Errorf("not plain: %.40q", plain)
+	}
+	packed := write(t, h, events, jsonl.WriterOptions{Compression: jsonl.Zstd})
+	if !strings.HasPrefix(packed, "\x28\xb5\x2f\xfd") || len(packed) > len(plain)/5 {
+		t.Errorf("%d bytes of %d, beginning with %.8q", len(packed), len(plain), packed)
 	}
 }
 
