@@ -61,7 +61,11 @@ func replayFile(t testing.TB, path string, replay func(context.Context, host.Rep
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
-	return r.AppendJSON(nil, "")
+	var out bytes.Buffer
+	if err := r.WriteJSON(&out, ""); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
 }
 
 func TestALogGivesTheSameBytesInProcessAndThroughProcesses(t *testing.T) {

@@ -234,20 +234,21 @@ func (r *replay) teller() (tell func(through int64) error, stop func()) {
 		return func(int64) error { return nil }, func() {}
 	}
 	next, stop := iter.Pull2(r.scan(nil))
-	told, at := 0, int64(-1) // of the changes, of the events
+	at := int64(-1)
 	return func(through int64) error {
 		for at < through {
 			ev, err, more := next()
 			if err != nil || !more {
 				return err
 			}
-			first := told
-			for told < len(r.result.Changes) && r.result.Changes[told].Seq <= ev.Seq {
-				told++
+			n := 0
+			for n < len(r.result.Changes) && r.result.Changes[n].Seq <= ev.Seq {
+				n++
 			}
-			if err := r.watch.Event(&ev, r.result.Changes[first:told]); err != nil {
+			if err := r.watch.Event(&ev, r.result.Changes[:n:n]); err != nil {
 				return err
 			}
+			r.result.Changes = r.result.Changes[n:] // told, and so of no more use: all of them may be larger than the log
 			at = ev.Seq
 		}
 		return nil

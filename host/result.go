@@ -2,6 +2,7 @@ package host
 
 import (
 	"encoding/json"
+	"io"
 	"maps"
 	"slices"
 	"strconv"
@@ -21,7 +22,7 @@ type Result struct {
 	Messages []Message
 	// Closers are the types of the events that would close an open turn. They were not appended.
 	Closers []string
-	// Changes are all of them, ordered by seq, then key.
+	// Changes are all of them, ordered by seq, then key; none where a Watch has heard them.
 	Changes []ReplayChange
 	// Values are as of AsOfSeq by key. A key that failed is under Unavailable instead.
 	Values      map[string]json.RawMessage
@@ -38,10 +39,27 @@ type ReplayChange struct {
 	Value json.RawMessage
 }
 
-// AppendJSON appends the result as `foldhost replay --json` prints it; docs/replay.md gives the shape. file is left out when empty.
-// Values are copied byte for byte, keys are sorted.
-func (r *Result) AppendJSON(dst []byte, file string) []byte {
-	dst = appendFile(append(dst, '{'), file)
+// pieceBytes is how much of a result is put together before it is written: 64 KiB.
+const pieceBytes = 64 << 10
+
+// WriteJSON writes the result as `foldhost replay --json` prints it, without a newline; docs/replay.md gives the shape. file is left out when
+// empty. Values are copied byte for byte, keys are sorted. It goes out piece by piece, as the changes of a long log are larger than the log.
+// The error is that of w.
+func (r *Result) WriteJSON(w io.Writer, file string) error {
+	var err error
+	flush := func(dst []byte) []byte {
+		if err == nil {
+			_, err = w.Write(dst)
+		}
+		return dst[:0]
+	}
+	piece := func(dst []byte) []byte {
+		if len(dst) < pieceBytes {
+			return dst
+		}
+		return flush(dst)
+	}
+	dst := appendFile([]byte{'{'}, file)
 	dst = append(dst, `"accepted":true,"events":`...)
 	dst = strconv.AppendInt(dst, r.Events, 10)
 	dst = append(dst, `,"asOfSeq":`...)
@@ -55,12 +73,12 @@ func (r *Result) AppendJSON(dst []byte, file string) []byte {
 		dst = strconv.AppendInt(append(dst, `{"seq":`...), p.Seq, 10)
 		dst = strconv.AppendInt(append(dst, `,"start":`...), p.Start, 10)
 		dst = strconv.AppendInt(append(dst, `,"end":`...), p.End, 10)
-		return append(appendSeqs(append(dst, `,"shadowedSeqs":`...), p.ShadowedSeqs), '}')
+		return piece(append(appendSeqs(append(dst, `,"shadowedSeqs":`...), p.ShadowedSeqs), '}'))
 	})
 	dst = append(dst, `},"messages":`...)
 	dst = appendList(dst, r.Messages, func(dst []byte, m Message) []byte {
 		dst = append(append(dst, `{"id":`...), m.ID...)
-		return append(append(append(dst, `,"role":`...), m.Role...), '}')
+		return piece(append(append(append(dst, `,"role":`...), m.Role...), '}'))
 	})
 	dst = append(dst, `,"closers":`...)
 	dst = appendList(dst, r.Closers, event.AppendString)
@@ -68,7 +86,7 @@ func (r *Result) AppendJSON(dst []byte, file string) []byte {
 	dst = appendList(dst, r.Changes, func(dst []byte, c ReplayChange) []byte {
 		dst = event.AppendString(append(dst, `{"key":`...), c.Key)
 		dst = strconv.AppendInt(append(dst, `,"seq":`...), c.Seq, 10)
-		return append(append(append(dst, `,"value":`...), c.Value...), '}')
+		return piece(append(append(append(dst, `,"value":`...), c.Value...), '}'))
 	})
 	dst = append(dst, `,"values":`...)
 	dst = appendMap(dst, r.Values, func(dst []byte, v json.RawMessage) []byte { return append(dst, v...) })
@@ -76,7 +94,8 @@ func (r *Result) AppendJSON(dst []byte, file string) []byte {
 		dst = append(dst, `,"unavailable":`...)
 		dst = appendMap(dst, r.Unavailable, func(dst []byte, u registry.Unavailable) []byte { return u.AppendJSON(dst) })
 	}
-	return append(dst, '}')
+	flush(append(dst, '}'))
+	return err
 }
 
 func appendFile(dst []byte, file string) []byte {

@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"strings"
 	"testing"
 
 	"github.com/foldhost/foldhost/event"
@@ -35,10 +37,37 @@ func TestAResultHasTheFixedShape(t *testing.T) {
 				`"unavailable":{"c":{"code":"faulted","seq":1,"message":"why"}}}`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := string(c.result.AppendJSON(nil, c.file)); got != c.want {
-				t.Errorf("got  %s\nwant %s", got, c.want)
+			var got strings.Builder
+			if err := c.result.WriteJSON(&got, c.file); err != nil || got.String() != c.want {
+				t.Errorf("got  %s, %v\nwant %s", got.String(), err, c.want)
 			}
 		})
+	}
+}
+
+// pieces counts what is written and how much at once, until it has had enough.
+type pieces struct{ most, sum, enough int }
+
+func (p *pieces) Write(text []byte) (int, error) {
+	if p.sum += len(text); p.sum > p.enough {
+		return 0, io.ErrShortWrite
+	}
+	p.most = max(p.most, len(text))
+	return len(text), nil
+}
+
+func TestALongResultGoesOutPieceByPiece(t *testing.T) {
+	value := []byte(`"` + strings.Repeat("x", 10_000) + `"`)
+	r := host.Result{Changes: make([]host.ReplayChange, 10_000)}
+	for i := range r.Changes {
+		r.Changes[i] = host.ReplayChange{Key: "k", Seq: int64(i), Value: value}
+	}
+	out := pieces{enough: 1 << 30}
+	if err := r.WriteJSON(&out, ""); err != nil || out.sum < 100_000_000 || out.most > 1<<20 {
+		t.Errorf("%d bytes, at most %d at once, %v", out.sum, out.most, err)
+	}
+	if err := r.WriteJSON(&pieces{enough: 1 << 20}, ""); !errors.Is(err, io.ErrShortWrite) {
+		t.Errorf("a writer that fails: %v", err)
 	}
 }
 

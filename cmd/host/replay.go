@@ -190,14 +190,17 @@ func (r *replayer) one(ctx context.Context, name string, out, notes io.Writer) e
 		if r.several {
 			file = name
 		}
-		var text []byte
+		var failed error
 		if err != nil {
-			text = host.RefusalOf(err).AppendJSON(nil, file)
+			_, failed = out.Write(host.RefusalOf(err).AppendJSON(nil, file))
 		} else {
-			text = res.AppendJSON(nil, file)
+			failed = res.WriteJSON(out, file)
 		}
-		if _, err := out.Write(append(text, '\n')); err != nil {
-			return err
+		if failed == nil {
+			_, failed = out.Write([]byte{'\n'})
+		}
+		if failed != nil {
+			return failed
 		}
 	} else {
 		if err != nil {
