@@ -45,35 +45,23 @@ func checkEnvelope(e *event.Event) error {
 	return nil
 }
 
-// setIntent puts the intent into the draft, detached from the caller.
+// setIntent puts the intent into the draft, detached from the caller. What no JSON could have said is refused here; what else may be wrong with it
+// the surface says in its turn.
 func setIntent(d *event.Draft, in Intent) error {
-	d.Op = in.Op
-	switch in.Op.Kind {
-	case event.OpNone, event.OpAppend:
-		d.Op = event.Op{Kind: in.Op.Kind}
-	case event.OpReplace:
+	d.Op = event.Op{Kind: in.Op.Kind}
+	if in.Op.Kind == event.OpReplace {
+		d.Op = in.Op
 		if in.Op.Start > event.MaxInteger || in.Op.End > event.MaxInteger {
 			return &event.Error{Code: event.SurfaceOpInvalid, Rule: "op-not-lossless", Path: "$.surfaceOp",
 				Reason: fmt.Sprintf("start %d or end %d is larger than 2^53−1", in.Op.Start, in.Op.End)}
 		}
-		if in.Op.Start < 0 || in.Op.End < 0 {
-			d.Op, d.OpFault = event.Op{}, "start and end must be integers ≥ 0"
-		}
-	default:
-		d.Op, d.OpFault = event.Op{}, fmt.Sprintf("kind %d is neither append nor replace", in.Op.Kind)
-	}
-	if in.Sources == nil {
-		return nil
 	}
 	if slices.ContainsFunc(in.Sources, func(n int64) bool { return n > event.MaxInteger }) {
 		return &event.Error{Code: event.SourcesInvalid, Rule: "sources-not-lossless", Path: "$.sourceEventSeqs",
 			Reason: "a source is larger than 2^53−1"}
 	}
-	if slices.ContainsFunc(in.Sources, func(n int64) bool { return n < 0 }) {
-		d.SourcesFault = "sources must be integers ≥ 0"
-		return nil
+	if in.Sources != nil { // an empty list is not an absent one
+		d.Sources = append(make([]int64, 0, len(in.Sources)), in.Sources...)
 	}
-	d.Sources = make([]int64, len(in.Sources)) // an empty list is not an absent one
-	copy(d.Sources, in.Sources)
 	return nil
 }

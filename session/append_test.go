@@ -103,15 +103,35 @@ func TestAppendChecksInOrder(t *testing.T) {
 	_, err = s.Append(ctx, "request/header-delta", json.RawMessage(`{}`), appended)
 	wantCode(t, err, event.EncodingRetired) // before the surface
 
-	var inside, plan error
 	set := newSet(t, memory.New(), quiet())
+	asked := 0
 	set.AddObserver(func(ctx context.Context, s *session.Session, _ []event.Event) {
-		_, inside = s.Append(ctx, event.UserMessage, json.RawMessage(userData("x")), session.Intent{Op: event.Append(), Sources: []int64{1 << 53}})
-		_, plan = s.Append(ctx, event.UserMessage, json.RawMessage(userData("x")), session.Intent{})
+		for _, in := range []session.Intent{
+			{Op: event.Append(), Sources: []int64{1 << 53}},
+			{Op: event.Replace(1<<53, 0)},
+			{Op: event.Replace(0, 1<<53)},
+		} {
+			_, err := s.Append(ctx, event.UserMessage, json.RawMessage(userData("x")), in)
+			if _, reentrant := err.(*session.ReentrantError); err == nil || reentrant {
+				t.Errorf("%+v: got %v, want the intent before re-entrancy", in, err)
+			}
+			asked++
+		}
+		for _, in := range []session.Intent{
+			{},
+			{Op: event.Append(), Sources: []int64{event.MaxInteger}},
+			{Op: event.Append(), Sources: []int64{-1}},
+			{Op: event.Replace(event.MaxInteger, event.MaxInteger)},
+			{Op: event.Replace(-1, 0)},
+			{Op: event.Op{Kind: 9}},
+		} {
+			_, err := s.Append(ctx, event.UserMessage, json.RawMessage(userData("x")), in)
+			wantIs(t, err, session.ErrReentrant) // before the surface
+			asked++
+		}
 	})
 	appendAll(t, create(t, set, session.New{}), note("x"))
-	wantCode(t, inside, event.SourcesInvalid) // the intent comes before re-entrancy
-	wantIs(t, plan, session.ErrReentrant)     // and that before the surface
+	wantEqual(t, "asked", asked, 9)
 }
 
 // Given data in an odd but lossless spelling, when it is appended, then the log has it byte for byte, white space outside strings aside.
@@ -148,6 +168,10 @@ func TestAppendIsDetachedFromItsCaller(t *testing.T) {
 func TestAppendKeepsAbsentAndEmptySources(t *testing.T) {
 	s := fresh(t)
 	appendAll(t, s, turnStart(1), assistant("none"), assistant("empty").from())
+	ev, err := s.Append(context.Background(), event.UserMessage, json.RawMessage(userData("x")), session.Intent{Op: event.Op{Kind: event.OpAppend, Start: 1, End: 2}})
+	if err != nil || ev.Op != event.Append() {
+		t.Errorf("what is no part of an append stays in it: %+v, %v", ev.Op, err)
+	}
 	log := logOf(t, s)
 	if log[0].Op.Kind != event.OpNone || log[0].Sources != nil || log[1].Sources != nil {
 		t.Errorf("surface fields where there were none: %+v", log[:2])
@@ -173,6 +197,12 @@ func TestEventTimes(t *testing.T) {
 	wantEqual(t, "times", []int64{log[0].Time, log[1].Time, log[2].Time}, []int64{1234, -5, 1234})
 	wantEqual(t, "ignorable", []bool{log[0].Ignorable, log[1].Ignorable, log[2].Ignorable}, []bool{false, true, false})
 	wantEqual(t, "createdAt", s.Header().CreatedAt, 1234)
+	for _, far := range []int64{event.MaxInteger, -event.MaxInteger} {
+		list[0].Time = &far
+		if _, events, err := s.AppendBatch(context.Background(), session.Batch{Items: list}); err != nil || events[0].Time != far {
+			t.Errorf("at %d: %v", far, err)
+		}
+	}
 	for _, bad := range []int64{1 << 53, -1 << 53, math.MinInt64, math.MinInt64 + 1, math.MaxInt64} {
 		list[0].Time = &bad
 		_, _, err := s.AppendBatch(context.Background(), session.Batch{Items: list})

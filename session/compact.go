@@ -25,7 +25,7 @@ func (s *Session) Compact(ctx context.Context, start, end int64, message any) (e
 		return event.Event{}, err
 	}
 	defer c.leave()
-	if d.OpFault == "" {
+	if start >= 0 && end >= 0 { // else planning says what is wrong with them
 		if d.Sources, err = c.shadowed(ctx, start, end); err != nil {
 			return event.Event{}, err
 		}

@@ -14,6 +14,7 @@ import (
 // Compression is how a log is written.
 type Compression string
 
+// A log is plain text, or in zstd at its usual level with a checksum.
 const (
 	None Compression = "none"
 	Zstd Compression = "zstd"

@@ -1,7 +1,9 @@
 package memory
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/foldhost/foldhost/event"
@@ -9,11 +11,15 @@ import (
 	"github.com/foldhost/foldhost/eventlog/internal/paging"
 )
 
-func create(t *testing.T, s *Store, id string, n int64) {
+func create(t *testing.T, s *Store, id string, n int64, rare ...int64) {
 	t.Helper()
 	_, err := s.Create(t.Context(), eventlog.Creation{Header: event.Header{ID: id}, Events: func(yield func(event.Event, error) bool) {
 		for seq := range n {
-			if !yield(event.Event{Type: "often", Seq: seq, Data: []byte(`1`)}, nil) {
+			typ := "often"
+			if slices.Contains(rare, seq) {
+				typ = "rare"
+			}
+			if !yield(event.Event{Type: typ, Seq: seq, Data: []byte(`1`)}, nil) {
 				return
 			}
 		}
@@ -72,7 +78,7 @@ func TestDeletedLogsLeaveTheOrder(t *testing.T) {
 // A call that finds nothing comes back after a bounded look, with how far it came, and no event is lost at the bounds.
 func TestTailLooksAtABoundedPart(t *testing.T) {
 	s := New()
-	create(t, s, "long", 2*paging.TailScan+10)
+	create(t, s, "long", 2*paging.TailScan+10, paging.TailScan, paging.TailScan+1) // the first two that the first call does not look at
 	create(t, s, "a", 0)
 	create(t, s, "b", 0)
 	for seq := range int64(tailSpans) {
@@ -102,7 +108,19 @@ func TestTailLooksAtABoundedPart(t *testing.T) {
 		}
 		q.After = page.Position
 	}
-	if found != 2*(tailSpans/300) || calls < 4 {
+	if found != 2+2*(tailSpans/300) || calls < 4 {
 		t.Fatalf("%d events in %d calls", found, calls)
+	}
+}
+
+// A cursor that this store never gave is refused, and no page is empty because of it.
+func TestForeignCursorsAreRefused(t *testing.T) {
+	s := New()
+	create(t, s, "a", 1)
+	for _, cursor := range []string{"0", "-1", "x", "1.5", "99999999999999999999"} {
+		page, err := s.List(t.Context(), eventlog.ListQuery{Cursor: cursor})
+		if _, ok := errors.AsType[*eventlog.InvalidError](err); !ok || page.Logs != nil {
+			t.Errorf("%s: %v, %v", cursor, page, err)
+		}
 	}
 }
