@@ -59,7 +59,7 @@ func (r *rowed) Lookup(ctx context.Context, l eventlog.Life, key string) (eventl
 	return r.SlowStore.Lookup(ctx, l, key)
 }
 func (r *rowed) Delete(ctx context.Context, l eventlog.Life) error { return r.SlowStore.Delete(ctx, l) }
-func (r *rowed) Close() error                                     { return r.SlowStore.Close() }
+func (r *rowed) Close() error                                      { return r.SlowStore.Close() }
 
 func (r *rowed) Rows(ctx context.Context, l eventlog.Life) (eventlog.RowSet, error) {
 	r.mu.Lock()
