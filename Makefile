@@ -3,11 +3,12 @@
 GO        ?= go
 LINT      := -modfile=tools/lint.mod
 FUZZTIME  ?= 10s
+TORTURE_KILLS ?= 300
 BENCHTIME ?= 300ms
 
 PLUGINS   := todo imagelimits title tokenusage
 
-.PHONY: all build demo test race lint bench fuzz cross tidy generate generate-check soak clean
+.PHONY: all build demo test race lint bench fuzz cross tidy generate generate-check soak torture clean
 all: build
 
 build: ## bin/foldhost and the plugins that ship, in bin/plugins
@@ -24,7 +25,7 @@ test: ## every test once
 	$(GO) test ./...
 
 race: ## every test under the race detector, but for those that only run the binary, which is built without it
-	$(GO) test -race -count=1 $$($(GO) list ./... | grep -v /internal/e2e)
+	$(GO) test -race -count=1 $$($(GO) list ./... | grep -v -e /internal/e2e -e /internal/torture)
 
 lint: ## format, vet, staticcheck (built from tools/lint.mod, so that go.mod stays clean)
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
@@ -52,6 +53,9 @@ generate-check: ## the committed code is what its sources give; needs protoc
 
 soak: ## 1,000 rounds of crash and restart leak nothing
 	FOLDHOST_SOAK_ROUNDS=1000 $(GO) test -count=1 -run 'CrashAndRestart|CrashesAndRestarts' ./host ./host/launch
+
+torture: ## kill a host TORTURE_KILLS times while it appends; nothing acknowledged is lost
+	TORTURE_KILLS=$(TORTURE_KILLS) $(GO) test -count=1 -timeout 3h -v -run NothingAcknowledged ./internal/torture
 
 clean:
 	rm -rf bin
