@@ -22,12 +22,12 @@ type facts struct {
 func hint(f facts) string {
 	var file *FileError
 	var hs *HandshakeError
-	var dir *SocketDirError
+	var dir *SocketDirError // which says the remedy itself
 	switch {
 	case errors.As(f.err, &file):
 		return file.Remedy
 	case errors.As(f.err, &dir):
-		return dir.Remedy
+		return ""
 	case f.phase == PhaseExec:
 		return execHint(f)
 	case f.exit != nil && f.exit.Signal == "SIGKILL":

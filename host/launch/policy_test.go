@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -25,7 +24,7 @@ func TestAHintComesFromFactsOrNotAtAll(t *testing.T) {
 		want  string // a word of it; empty: no hint
 	}{
 		"a file rule":            {facts{phase: PhaseFile, err: &FileError{Remedy: "chmod"}}, "chmod"},
-		"a socket directory":     {facts{phase: PhaseExec, err: &SocketDirError{Remedy: "shorter"}}, "shorter"},
+		"a socket directory":     {facts{phase: PhaseExec, err: &SocketDirError{Remedy: "in the error itself"}}, ""},
 		"foreign":                {facts{phase: PhaseExec, err: syscall.ENOEXEC, format: Format{Kind: "elf", OS: "plan9", Archs: []string{"arm64"}}}, "plan9/arm64"},
 		"no format":              {facts{phase: PhaseExec, err: syscall.ENOEXEC}, "#!"},
 		"no interpreter":         {facts{phase: PhaseExec, err: syscall.ENOENT, format: native, missing: "/bin/zsh"}, "/bin/zsh"},
@@ -292,36 +291,6 @@ func TestTheEnvironmentIsAllowedThenOwnThenProtocol(t *testing.T) {
 	got = environment([]string{"SystemRoot=C", "Path=a", "SECRET=1"}, []string{"PATH=b"}, nil, "windows")
 	if diff := cmp.Diff([]string{"SystemRoot=C", "PATH=b"}, got); diff != "" {
 		t.Error("windows:", diff)
-	}
-}
-
-func TestTheSocketDirectoryIsTheFirstThatIsShortEnough(t *testing.T) {
-	short, err := os.MkdirTemp("/tmp", "x")
-	if err != nil {
-		t.Skip(err)
-	}
-	defer os.RemoveAll(short)
-	long := filepath.Join(short, strings.Repeat("y", 80))
-	if err := os.Mkdir(long, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	for _, tt := range []struct {
-		name, asked, runtime, tmp, want string
-	}{
-		{"what is asked for", "/x", short, short, "/x"},
-		{"the user's runtime directory", "", short, "/t", short + "/foldhost"},
-		{"TMPDIR", "", "", short, short + "/foldhost-7"},
-		{"too long both", "", long, long, "/tmp/foldhost-7"},
-		{"not there", "", short + "/gone", short + "/gone", "/tmp/foldhost-7"},
-		{"relative", "", "run", "tmp", "/tmp/foldhost-7"},
-		{"asked for and too long", long, short, short, ""},
-	} {
-		env := map[string]string{"XDG_RUNTIME_DIR": tt.runtime, "TMPDIR": tt.tmp}
-		got, err := socketBase(tt.asked, func(name string) string { return env[name] }, 7)
-		var e *SocketDirError
-		if got != tt.want || (tt.want == "") != errors.As(err, &e) {
-			t.Errorf("%s: %q, %v; want %q", tt.name, got, err, tt.want)
-		}
 	}
 }
 

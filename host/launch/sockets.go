@@ -7,10 +7,13 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
+	"strings"
 )
 
 // Socket directories. Each start gets a directory of its own, mode 0700, in a base directory of the host's user. It lives from just
@@ -36,36 +39,56 @@ type SocketDirError struct {
 	Reason string
 	Remedy string
 	Err    error
+	// Before are the directories that would have come first, where the host picks one; all of them failed.
+	Before []*SocketDirError
 }
 
+// Error names every directory that was tried, with what the system said, and the remedy.
 func (e *SocketDirError) Error() string {
-	return fmt.Sprintf("socket directory %s: %s", e.Dir, e.Reason)
+	var b strings.Builder
+	b.WriteString("there is no place for sockets: ")
+	for _, tried := range append(slices.Clone(e.Before), e) {
+		fmt.Fprintf(&b, "%s %s", tried.Dir, tried.Reason)
+		if tried.Err != nil {
+			fmt.Fprintf(&b, ": %v", plainOf(tried.Err))
+		}
+		b.WriteString("; ")
+	}
+	b.WriteString(e.Remedy)
+	return b.String()
 }
 func (e *SocketDirError) Unwrap() error { return e.Err }
 
-// socketBase picks the base directory: the one that was asked for, the user's runtime directory, or one beneath /tmp. TMPDIR is
-// only used where it is short, and never for anything that is executed.
-func socketBase(asked string, env func(string) string, uid int) (string, error) {
+// plainOf is what the system said, without the path, which stands beside it.
+func plainOf(err error) error {
+	var path *fs.PathError
+	var op *os.SyscallError
+	switch {
+	case errors.As(err, &path):
+		return path.Err
+	case errors.As(err, &op):
+		return op.Err
+	}
+	return err
+}
+
+// socketBases are where the base directory may lie, in order: the one that was asked for alone, or the user's runtime directory, one beneath TMPDIR, one
+// beneath /tmp. Nothing in it is ever executed.
+func socketBases(asked string, env func(string) string, uid int) (dirs []string) {
+	if asked != "" {
+		return []string{asked}
+	}
 	name := "foldhost-" + strconv.Itoa(uid)
-	candidates := []string{asked}
-	if asked == "" {
-		candidates = nil
-		if dir := env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) && isDir(dir) {
-			candidates = append(candidates, filepath.Join(dir, "foldhost"))
-		}
-		if dir := env("TMPDIR"); filepath.IsAbs(dir) && isDir(dir) {
-			candidates = append(candidates, filepath.Join(dir, name))
-		}
-		candidates = append(candidates, filepath.Join("/tmp", name))
+	if dir := env("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		dirs = append(dirs, filepath.Join(dir, "foldhost"))
 	}
-	for _, dir := range candidates {
-		if len(dir)+dirName+socketName <= maxSocketPath {
-			return filepath.Abs(dir)
-		}
+	if dir := env("TMPDIR"); filepath.IsAbs(dir) {
+		dirs = append(dirs, filepath.Join(dir, name))
 	}
-	dir := candidates[len(candidates)-1]
-	return "", &SocketDirError{Dir: dir, Remedy: "name a shorter one",
-		Reason: fmt.Sprintf("the path of a socket in it would have %d bytes; the system takes %d", len(dir)+dirName+socketName, maxSocketPath)}
+	if dir := filepath.Join("/tmp", name); !slices.Contains(dirs, dir) {
+		dirs = append(dirs, dir)
+	}
+	return dirs
 }
 
 func isDir(path string) bool {
@@ -81,49 +104,87 @@ type sockets struct {
 	temporary bool
 }
 
-// openSockets makes sure that there is a place for sockets, and removes what dead hosts left in it.
+// openSockets finds a place for sockets, and removes what dead hosts left in it. Where the host picks, a place that does not serve is no reason to
+// give up: a runtime directory may be another user's, TMPDIR may be missing, full, read-only or long.
 func openSockets(asked string) (*sockets, error) {
 	if runtime.GOOS == "windows" {
 		return &sockets{}, nil
 	}
-	base, err := socketBase(asked, os.Getenv, os.Geteuid())
-	if err != nil {
-		return nil, err
+	return findSockets(asked, os.Getenv, os.Geteuid())
+}
+
+func findSockets(asked string, env func(string) string, uid int) (*sockets, error) {
+	var failed []*SocketDirError
+	for _, dir := range socketBases(asked, env, uid) {
+		s := &sockets{base: dir, temporary: asked == ""}
+		err := s.try()
+		if err == nil {
+			return s, nil
+		}
+		failed = append(failed, err)
 	}
-	s := &sockets{base: base, temporary: asked == ""}
-	// Another host that has nothing to start any more may remove the directory while this one looks at it.
-	for range 8 {
-		if err = s.ensureBase(); !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, fs.ErrExist) {
-			break
+	last := failed[len(failed)-1]
+	last.Before = failed[:len(failed)-1]
+	return nil, last
+}
+
+// try makes a socket as a plugin would.
+func (s *sockets) try() *SocketDirError {
+	abs, err := filepath.Abs(s.base)
+	if err != nil {
+		return s.refuse("has no absolute path", err)
+	}
+	s.base = abs
+	if n := len(s.base) + dirName + socketName; n > maxSocketPath {
+		return s.refuse(fmt.Sprintf("is too long: the path of a socket in it would have %d bytes, and the system takes %d", n, maxSocketPath), nil)
+	}
+	if s.temporary { // The directory that a variable names is not made: a name that leads nowhere is more often a mistake.
+		if _, err := os.Stat(filepath.Dir(s.base)); err != nil {
+			return s.refuse("cannot be made", err)
 		}
 	}
+	dir, err := s.newDir()
 	if err != nil {
-		return nil, err
+		var known *SocketDirError
+		errors.As(err, &known)
+		return known
 	}
 	s.sweep()
-	s.removeBase()
-	return s, nil
+	defer dir.remove()
+	l, err := net.Listen("unix", filepath.Join(dir.path, strings.Repeat("x", socketName-1)))
+	if err != nil {
+		return s.refuse("takes no sockets", err)
+	}
+	l.Close()
+	return nil
+}
+
+// refuse says why the base directory does not serve.
+func (s *sockets) refuse(reason string, err error) *SocketDirError {
+	e := &SocketDirError{Dir: s.base, Reason: reason, Err: err, Remedy: "name another directory for them, short and on a disk with room, that the host's user can write to"}
+	if s.temporary {
+		e.Remedy = "set TMPDIR to a short directory that the host's user can write to, on a disk with room"
+	}
+	return e
 }
 
 // ensureBase makes the base directory, or checks that it is the host's own and closed to others.
 func (s *sockets) ensureBase() error {
 	if err := os.MkdirAll(s.base, 0o700); err != nil {
-		return &SocketDirError{Dir: s.base, Reason: "cannot be made", Remedy: "name one that the host's user can make", Err: err}
+		return s.refuse("cannot be made", err)
 	}
 	info, err := os.Lstat(s.base)
-	if err != nil {
-		return &SocketDirError{Dir: s.base, Reason: "cannot be looked at", Err: err}
-	}
-	remedy := "remove it, or name another one"
-	if !info.IsDir() {
-		return &SocketDirError{Dir: s.base, Reason: "is not a directory", Remedy: remedy}
-	}
-	if !ownedByUs(info) {
-		return &SocketDirError{Dir: s.base, Reason: "belongs to another user", Remedy: remedy}
+	switch {
+	case err != nil:
+		return s.refuse("cannot be looked at", err)
+	case !info.IsDir():
+		return s.refuse("is not a directory", nil)
+	case !ownedByUs(info):
+		return s.refuse("belongs to another user", nil)
 	}
 	if info.Mode().Perm()&0o077 != 0 {
 		if err := os.Chmod(s.base, 0o700); err != nil {
-			return &SocketDirError{Dir: s.base, Reason: "is open to others", Remedy: "chmod 700 " + s.base, Err: err}
+			return s.refuse("is open to others", err)
 		}
 	}
 	return nil
@@ -161,6 +222,7 @@ type startDir struct {
 	sockets *sockets
 }
 
+// newDir makes the directory of one start. The error is a *SocketDirError.
 func (s *sockets) newDir() (*startDir, error) {
 	if s.base == "" {
 		return &startDir{}, nil
@@ -189,7 +251,7 @@ func (s *sockets) newDir() (*startDir, error) {
 	if errors.As(err, &known) {
 		return nil, known
 	}
-	return nil, &SocketDirError{Dir: s.base, Reason: "a directory for a socket cannot be made in it", Remedy: "free its disk, or name another one", Err: err}
+	return nil, s.refuse("takes no directory for a socket", err)
 }
 
 // remove takes the directory away with all that is in it. More than once is harmless; not for concurrent use.
