@@ -17,6 +17,11 @@ import (
 	"github.com/foldhost/foldhost/surface"
 )
 
+// blocks is an assistant's message with these blocks, outside of any numbered turn or step.
+func blocks(list string) step {
+	return step{event.AssistantMessage, `{"message":{"id":"a","role":"assistant","content":[` + list + `],"source":{"kind":"model","provider":"mock","model":"mock"}}}`, appended}
+}
+
 // Given a log, then its closers are those of the turn it ends in; appended by Recover they are in the log, and a second time there are none.
 func TestClosers(t *testing.T) {
 	tests := []struct {
@@ -42,6 +47,10 @@ func TestClosers(t *testing.T) {
 		{"a call asked for again after its result", []step{turnStart(1), stepStart(1, 1), assistant("a", "c"), toolCall("c"), toolResult("c", "ok"), assistant("b", "c")}, []string{"tool/result:TOOL_NOT_STARTED", "step/end", "turn/end"}},
 		{"calls in the order in which they were asked for last", []step{turnStart(1), stepStart(1, 1), assistant("a", "c", "d"), toolCall("d"), toolResult("c", "ok"), assistant("b", "c")},
 			[]string{"tool/result:TOOL_OUTCOME_UNKNOWN", "tool/result:TOOL_NOT_STARTED", "step/end", "turn/end"}},
+		{"a call asked for twice keeps its place", []step{turnStart(1), stepStart(1, 1), assistant("a", "c", "d"), toolCall("d"), assistant("b", "c")},
+			[]string{"tool/result:TOOL_NOT_STARTED", "tool/result:TOOL_OUTCOME_UNKNOWN", "step/end", "turn/end"}},
+		{"blocks that are no calls, and calls without an id", []step{turnStart(1), blocks(`{"type":"text","id":"a"},{"type":"tool-call"},{"type":"tool-call","id":7},7`)}, []string{"turn/end"}},
+		{"a tool/call that names no call", []step{turnStart(1), assistant("", ""), step{typ: event.ToolCall, data: `{"callId":null}`}}, []string{"tool/result:TOOL_NOT_STARTED", "turn/end"}},
 		{"brackets of plugins stay open", []step{turnStart(1), step{typ: "compaction/start", data: `{}`}}, []string{"turn/end"}},
 	}
 	for _, tt := range tests {
@@ -106,6 +115,7 @@ func TestClosersOfOddLogs(t *testing.T) {
 	for _, log := range [][]step{
 		{turnStart(1), stepStart(1, 1), assistant("", "quote \" \u2028 <&>", "")},
 		{step{typ: event.TurnStart, data: `null`}, step{typ: event.StepStart, data: `[]`}, assistant("", "c")},
+		{step{typ: event.TurnStart, data: `null`}, blocks(`{"type":"tool-call","id":"c"}`)},
 		{step{typ: event.TurnStart, data: `{"turn":{"n":1.50}}`}, step{typ: event.StepStart, data: `{"step":"x"}`}},
 	} {
 		s := fresh(t)
@@ -170,5 +180,8 @@ func TestClosersPassOnErrors(t *testing.T) {
 	_, err := session.Closers(func(yield func(event.Event, error) bool) { yield(event.Event{}, torn) }, &event.Event{})
 	if err != torn {
 		t.Errorf("got %v", err)
+	}
+	if list, err := session.Closers(each(events(drafts(turnStart(1)))), nil); list != nil || err != nil {
+		t.Errorf("without a last event: %v, %v", list, err)
 	}
 }

@@ -152,6 +152,38 @@ func TestForkInherits(t *testing.T) {
 	}
 }
 
+// growing is a store in which somebody appends to a log whenever another one is created.
+type growing struct {
+	eventlog.Store
+	source string
+}
+
+func (g growing) Create(ctx context.Context, c eventlog.Creation) (eventlog.Info, error) {
+	if info, err := g.Info(ctx, g.source); err == nil {
+		late := event.Event{Type: "late", Seq: info.Seq, Data: []byte(`1`)}
+		if _, err := g.Append(ctx, eventlog.Batch{Life: eventlog.Life{ID: g.source}, Events: []event.Event{late}}); err != nil {
+			return eventlog.Info{}, err
+		}
+	}
+	return g.Store.Create(ctx, c)
+}
+
+// Given a source that grows while it is forked, an empty one too, then the child has what was there when the fork was asked for.
+func TestForkOfASourceThatGrows(t *testing.T) {
+	for _, log := range [][]step{nil, {note("a")}, one()} {
+		set := newSet(t, growing{memory.New(), "source"}, quiet())
+		s := create(t, set, session.New{Header: event.Header{ID: "source"}})
+		appendAll(t, s, log...)
+		want := types(logOf(t, s))
+		child, err := set.Fork(context.Background(), "source", session.Fork{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		wantEqual(t, "child", types(logOf(t, child)), append(want, event.EndSeed))
+		wantEqual(t, "seedLength", *child.Header().SeedLength, int64(len(log)))
+	}
+}
+
 // Given any seq, then a fork by turns ends with the turn that contains it and what follows before the next turn/start, or is unavailable.
 func TestForkTurn(t *testing.T) {
 	two := []step{note("0"), turnStart(1), user("a"), turnEnd(1), note("title"), turnStart(2), user("b"), turnEnd(2), note("9")}
