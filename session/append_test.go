@@ -74,6 +74,9 @@ func TestRefusedAppendLeavesNoTrace(t *testing.T) {
 			before := state(t, s)
 			_, err := s.Append(context.Background(), tt.typ, tt.data, tt.in)
 			wantCode(t, err, tt.code)
+			if _, indexed := err.(*event.IndexError); indexed {
+				t.Errorf("%v: one event needs no index", err)
+			}
 			wantEqual(t, "surface", state(t, s), before)
 			wantEqual(t, "log", types(logOf(t, s)), []string{event.TurnStart, event.UserMessage})
 			ev, err := appendStep(s, note("next"))

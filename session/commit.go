@@ -72,7 +72,7 @@ func (c *core) append(ctx context.Context, drafts []event.Draft, on condition) (
 	}
 	commit, err := c.set.store.Append(ctx, eventlog.Batch{Life: c.life(), Events: events, Key: on.key, Digest: on.digest})
 	if err != nil {
-		return eventlog.Commit{}, nil, c.failed(ctx, base, err)
+		return eventlog.Commit{}, nil, c.failed(ctx, err)
 	}
 	if commit.Repeated { // somebody else used the key since we looked
 		if err := c.catchUp(ctx); err != nil {
@@ -123,21 +123,16 @@ func (c *core) plan(ctx context.Context, drafts []event.Draft, plans []surface.P
 }
 
 // failed brings the session into line with the store after an append that failed, and returns what to tell the caller.
-func (c *core) failed(ctx context.Context, base int64, err error) error {
+func (c *core) failed(ctx context.Context, err error) error {
 	if nothingWritten(err) {
 		return err
 	}
-	var conflict *eventlog.SeqConflictError
-	isConflict := errors.As(err, &conflict)
 	if lost := c.catchUp(ctx); lost != nil {
 		var gone *eventlog.NotFoundError
 		if errors.As(lost, &gone) {
 			return lost
 		}
 		return fmt.Errorf("%w (and the session went cold: %w)", err, lost)
-	}
-	if isConflict {
-		return &eventlog.SeqConflictError{ID: c.s.id, Seq: c.seq(), Expected: base}
 	}
 	return err
 }

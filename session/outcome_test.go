@@ -113,6 +113,67 @@ func TestUnknownOutcome(t *testing.T) {
 	})
 }
 
+// Given an append whose outcome the store does not tell, when the store then says what cannot be, or cannot be read, then the session goes cold: nobody knows
+// what it holds.
+func TestUnknownOutcomeOfAStoreThatIsNotSound(t *testing.T) {
+	for name, c := range map[string]struct {
+		lie func(*lying)
+		in  func(err error) bool
+	}{
+		"the log became shorter": {func(l *lying) { l.info = func(i *eventlog.Info) { i.Seq-- } }, isDamage(0)},
+		"the log ends early":     {func(l *lying) { l.info = func(i *eventlog.Info) { i.Seq++ } }, isDamage(1)},
+		"the log cannot be read": {func(l *lying) { l.info, l.read = func(i *eventlog.Info) { i.Seq++ }, errUnreadable }, func(err error) bool { return errors.Is(err, errUnreadable) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			store := &lying{SlowStore: logtest.Slow(memory.New())}
+			s := create(t, newSet(t, store, quiet()), session.New{})
+			appendAll(t, s, note("a"))
+			c.lie(store)
+			store.Fail(logtest.Append, errBroken)
+			_, err := appendStep(s, note("b"))
+			wantIs(t, err, errBroken)
+			if !c.in(err) || s.Live() {
+				t.Errorf("got %v, live %v", err, s.Live())
+			}
+			store.info, store.read = nil, nil
+			if ev, err := appendStep(s, note("b")); err != nil || ev.Seq != 1 {
+				t.Errorf("once the store is sound: seq %d, %v", ev.Seq, err)
+			}
+		})
+	}
+}
+
+var errUnreadable = errors.New("unreadable")
+
+func isDamage(seq int64) func(error) bool {
+	return func(err error) bool {
+		damage, ok := errors.AsType[*eventlog.CorruptError](err)
+		return ok && damage.Seq == seq
+	}
+}
+
+// lying is a store that says of itself what is not so.
+type lying struct {
+	*logtest.SlowStore
+	info func(*eventlog.Info)
+	read error
+}
+
+func (l *lying) Info(ctx context.Context, id string) (eventlog.Info, error) {
+	i, err := l.SlowStore.Info(ctx, id)
+	if l.info != nil {
+		l.info(&i)
+	}
+	return i, err
+}
+
+func (l *lying) Read(ctx context.Context, q eventlog.Query) (eventlog.Page, error) {
+	if l.read != nil {
+		return eventlog.Page{}, l.read
+	}
+	return l.SlowStore.Read(ctx, q)
+}
+
 // eager commits whatever happens to the context, which ends in the middle.
 type eager struct {
 	eventlog.Store
@@ -247,25 +308,43 @@ func TestForeignDeletions(t *testing.T) {
 	}
 }
 
-// Given an append that waits in the store for a key that another writer uses meanwhile, then the first commit is given, and published once.
+// Given an append that waits in the store for a key that another writer uses meanwhile, then the first commit is given, and published once; where it cannot be read, that
+// is the error, and the next try gives it.
 func TestKeyUsedBySomebodyElse(t *testing.T) {
-	x := newOutcome(t)
-	gate := x.store.Hold(logtest.Append)
-	done := make(chan error)
-	go func() {
-		commit, events, err := x.s.AppendBatch(context.Background(), session.Batch{Items: items(note("x")), Key: "k", Digest: "d"})
-		if err == nil && (!commit.Repeated || len(events) != 1 || events[0].Time != 1) {
-			t.Errorf("got %+v, %+v", commit, events)
+	for _, broken := range []logtest.Op{"", logtest.Info, logtest.Read} {
+		x := newOutcome(t)
+		gate := x.store.Hold(logtest.Append)
+		request := func() error {
+			commit, events, err := x.s.AppendBatch(context.Background(), session.Batch{Items: items(note("x")), Key: "k", Digest: "d"})
+			if err == nil && (!commit.Repeated || len(events) != 1 || events[0].Time != 1) {
+				t.Errorf("got %+v, %+v", commit, events)
+			}
+			return err
 		}
-		done <- err
-	}()
-	<-gate.Arrived()
-	if _, err := x.inner.Append(context.Background(), eventlog.Batch{Life: eventlog.Life{ID: "s"}, Events: events(drafts(note("x"))), Key: "k", Digest: "d"}); err != nil {
-		t.Fatal(err)
+		done := make(chan error)
+		go func() { done <- request() }()
+		<-gate.Arrived()
+		if _, err := x.inner.Append(context.Background(), eventlog.Batch{Life: eventlog.Life{ID: "s"}, Events: events(drafts(note("x"))), Key: "k", Digest: "d"}); err != nil {
+			t.Fatal(err)
+		}
+		if broken != "" {
+			x.store.Fail(broken, errBroken)
+		}
+		gate.Release()
+		err := <-done
+		if broken != "" {
+			wantIs(t, err, errBroken)
+			err = request()
+		}
+		if err != nil {
+			t.Error(err)
+		}
+		state(t, x.s) // opens it where it went cold
+		if head, ok := x.ledger.head("s"); !ok || head != 0 {
+			t.Errorf("%s fails: the drive is at head %d, %v", broken, head, ok)
+		}
+		if broken == "" {
+			x.published(t, 1)
+		}
 	}
-	gate.Release()
-	if err := <-done; err != nil {
-		t.Error(err)
-	}
-	x.published(t, 1)
 }
