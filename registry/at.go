@@ -2,7 +2,9 @@ package registry
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"math"
 	"sync"
 	"time"
 
@@ -25,17 +27,56 @@ func (s *Session) SnapshotAt(ctx context.Context, seq int64, keys ...string) (Bl
 	if seq < -1 || seq > head {
 		return Block{}, &SeqRangeError{Session: s.log.ID(), Seq: seq, Head: head}
 	}
+	return r.look(ctx, block, s.log, bindings, seq, s.startOf)
+}
+
+// startOf gives the latest state at or below seq to fold a unit from: one that the live cell left behind, or a stored row. It goes no further than
+// the fault of the live cell. nil is init.
+func (s *Session) startOf(ctx context.Context, c *scratchCell, seq int64) (*Row, error) {
+	c.bound(s.knownFault(c.Key))
+	above := int64(math.MinInt64)
+	memory, ok := s.bestRow(c.Key, seq)
+	if ok = ok && memory.Ver == c.StateVersion && memory.Def == c.Digest; ok {
+		above = memory.Seq
+	}
+	row, err := s.r.bestStored(ctx, c.binding, s.rows, s.log, seq, above)
+	if row == nil && ok {
+		row = &memory
+	}
+	return row, err
+}
+
+// SnapshotAt is Session.SnapshotAt for a session that is not attached, from what is stored for it: rows, and what a PastLog has beside them.
+// That the log reaches to seq is the caller's to know. Errors: *BusyError, the log's, the context's.
+func (r *Registry) SnapshotAt(ctx context.Context, set string, rows Rows, log Log, seq int64, keys ...string) (Block, error) {
+	block := r.blank()
+	var visible []*binding
+	for _, b := range narrow(r.setBindings(set), keys) {
+		if !b.HostOnly() {
+			visible = append(visible, b)
+		}
+	}
+	return r.look(ctx, block, log, visible, seq, func(ctx context.Context, c *scratchCell, seq int64) (*Row, error) {
+		return r.bestStored(ctx, c.binding, rows, log, seq, math.MinInt64)
+	})
+}
+
+// starter gives the state at or below seq to fold a cell from, nil for init. Its error is one of reading the log.
+type starter func(ctx context.Context, c *scratchCell, seq int64) (*Row, error)
+
+// look is one look into the past.
+func (r *Registry) look(ctx context.Context, block Block, log Log, bindings []*binding, seq int64, start starter) (Block, error) {
 	block.AsOfSeq, block.Historical = seq, true
 	if err := r.enterScratch(ctx); err != nil {
-		return Block{}, fmt.Errorf("snapshot of session %q at seq %d: %w", s.log.ID(), seq, err)
+		return Block{}, fmt.Errorf("snapshot of session %q at seq %d: %w", log.ID(), seq, err)
 	}
 	defer func() { <-r.scratches }()
 
 	within, cancel := context.WithTimeout(ctx, r.o.ScratchWait)
 	defer cancel()
 	var mu sync.Mutex // guards block, which several scratches add to
-	err := r.apart(within, s.log, bindings, func(within context.Context, sc *scratch) error {
-		if err := s.foldTo(within, sc, seq); err != nil && within.Err() == nil {
+	err := r.apart(within, log, bindings, func(within context.Context, sc *scratch) error {
+		if err := r.foldTo(within, sc, seq, start); err != nil && within.Err() == nil {
 			return err
 		}
 		mu.Lock()
@@ -56,7 +97,7 @@ func (s *Session) SnapshotAt(ctx context.Context, seq int64, keys ...string) (Bl
 		err = ctx.Err()
 	}
 	if err != nil {
-		return Block{}, fmt.Errorf("snapshot of session %q at seq %d: %w", s.log.ID(), seq, err)
+		return Block{}, fmt.Errorf("snapshot of session %q at seq %d: %w", log.ID(), seq, err)
 	}
 	return block, nil
 }
@@ -88,20 +129,19 @@ func (r *Registry) enterScratch(ctx context.Context) error {
 
 // foldTo opens the cells of a scratch from the best states that are known of the session and drives them to seq, but into no
 // event that has ended the live cell.
-func (s *Session) foldTo(ctx context.Context, sc *scratch, seq int64) error {
+func (r *Registry) foldTo(ctx context.Context, sc *scratch, seq int64, start starter) error {
 	for _, c := range sc.cells {
 		if c.down != nil {
 			continue
 		}
-		c.bound(s.knownFault(c.Key))
-		row, err := s.startOf(ctx, c.binding, seq)
+		row, err := start(ctx, c, seq)
 		if err != nil {
 			return err
 		}
 		if row == nil {
 			continue
 		}
-		if state, err := c.AcceptState(row.Val, s.r.o.MaxStateBytes); err == nil {
+		if state, err := c.AcceptState(row.Val, r.o.MaxStateBytes); err == nil {
 			c.seed(state, row.Seq)
 		}
 	}
@@ -111,40 +151,54 @@ func (s *Session) foldTo(ctx context.Context, sc *scratch, seq int64) error {
 	return sc.advance(ctx, seq)
 }
 
-// startOf gives the latest state at or below seq to fold a unit from: one that the live cell left behind, or the stored row when the log
-// still has the event that it stands on. nil is init.
-func (s *Session) startOf(ctx context.Context, b *binding, seq int64) (*Row, error) {
-	memory, ok := s.bestRow(b.Key, seq)
-	ok = ok && memory.Ver == b.StateVersion && memory.Def == b.Digest
-	stored, has := s.rows.Rows[b.Key]
-	if has && (stored.Seq > seq || !s.rows.of(s.log.ID(), s.log.Incarnation())) {
-		has = false
-	}
-	if log, can := s.log.(PastLog); can {
-		past, found, err := log.Past(ctx, b.Key, seq)
-		if err != nil {
-			return nil, err
-		}
-		if found && past.Seq <= seq && (!has || past.Seq > stored.Seq) {
-			stored, has = past, true
-		}
-	}
-	if has && (!ok || stored.Seq > memory.Seq) && b.mismatch(stored) == "" {
-		anchor := ""
-		if stored.Seq >= 0 {
+// bestStored gives the latest stored row at or below seq and above another seq that a unit can be folded from: one of the definition as it is,
+// on an event that the log still has. nil when there is none.
+func (r *Registry) bestStored(ctx context.Context, b *binding, rows Rows, log Log, seq, above int64) (*Row, error) {
+	latest, has := rows.Rows[b.Key]
+	has = has && latest.Seq <= seq && rows.of(log.ID(), log.Incarnation())
+	kept, _ := log.(PastLog)
+	for at := seq; ; {
+		var row Row
+		found := false
+		if kept != nil && at > above {
 			var err error
-			if anchor, err = fingerprintAt(ctx, s.log, stored.Seq); err != nil {
+			row, found, err = kept.Past(ctx, b.Key, at)
+			if err != nil && ctx.Err() != nil {
 				return nil, err
 			}
+			if err != nil {
+				r.o.Logger.Warn("rows of the past cannot be read; the fold begins without them", "session", log.ID(), "key", b.Key, "error", err)
+				kept, found = nil, false
+			}
 		}
-		if anchor == stored.Anchor {
-			return &stored, nil
+		if has && (!found || latest.Seq >= row.Seq) {
+			row, found, has = latest, true, false
+		} else {
+			at = row.Seq - 1
+		}
+		if !found || row.Seq <= above || row.Seq > seq {
+			return nil, nil
+		}
+		if ok, err := holds(ctx, b, row, log); err != nil || ok {
+			return &row, err
 		}
 	}
-	if ok {
-		return &memory, nil
+}
+
+// holds says whether a row was made by the definition at an event that the log has.
+func holds(ctx context.Context, b *binding, row Row, log Log) (bool, error) {
+	if b.mismatch(row) != "" {
+		return false, nil
 	}
-	return nil, nil
+	if row.Seq < 0 {
+		return true, nil
+	}
+	anchor, err := fingerprintAt(ctx, log, row.Seq)
+	var none *NoEventError
+	if errors.As(err, &none) {
+		return false, nil
+	}
+	return anchor == row.Anchor, err
 }
 
 // knownFault gives the fault of the live cell of a key, nil when there is none.

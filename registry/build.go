@@ -11,7 +11,7 @@ import (
 )
 
 // The builder folds the in-process cells of a session that do not stand at the head. It is one goroutine, there only while there is
-// such a cell. Each round it takes the cells that are furthest back, reads one page of their types without the lock, folds it, and
+// such a cell. Each round it takes cells by the rule of laggards, reads one page of their types without the lock, folds it, and
 // moves the cells under the lock. A cell whose position has reached what is due is live from that moment on.
 
 // ringBuilder starts the builder unless it runs. mu is held.
@@ -121,17 +121,21 @@ type buildJob struct {
 // paged is one cell over one page. The builder alone has it while it folds.
 type paged struct {
 	c *cell
+	// since is the head at Attach.
+	since int64
 	// from is the first event whose changes are to be told, when tell is set.
 	tell  bool
 	from  int64
 	state unit.State
 	dirty bool
 	// val is the last view computed and seq the last event that changed the state.
-	val    *value
-	seq    int64
-	news   []*value
-	past   []past
-	hist   history
+	val  *value
+	seq  int64
+	news []*value
+	past []past
+	hist history
+	// caught counts the folded events that were there before Attach.
+	caught int64
 	failed error
 	at     int64
 }
@@ -160,7 +164,7 @@ func (s *Session) nextBuild() *buildJob {
 		job.types = addTypes(job.types, c.b, len(job.folds) == 0)
 		k := s.plan.index[c.b.Key]
 		job.folds = append(job.folds, paged{
-			c: c, tell: listening && !c.b.HostOnly() && s.slots[k].cur == c, from: c.emitFrom,
+			c: c, since: s.since, tell: listening && !c.b.HostOnly() && s.slots[k].cur == c, from: c.emitFrom,
 			state: c.state, dirty: c.dirty, val: c.val, seq: c.changed, hist: history{folded: c.history.folded, every: c.history.every},
 		})
 	}
@@ -183,6 +187,9 @@ func (p *paged) page(events []event.Event) {
 		if err != nil {
 			p.failed, p.at = err, ev.Seq
 			return
+		}
+		if ev.Seq <= p.since {
+			p.caught++
 		}
 		if changed {
 			p.state, p.dirty, p.seq = next, true, ev.Seq
@@ -220,6 +227,7 @@ func (s *Session) commit(p *paged, through int64) {
 	}
 	c.state, c.dirty, c.val, c.changed = p.state, p.dirty, p.val, p.seq
 	c.history.folded = p.hist.folded
+	s.folded.Add(p.caught)
 	for _, h := range p.past {
 		c.history.keep(h)
 	}
@@ -240,22 +248,31 @@ func (s *Session) commit(p *paged, through int64) {
 	s.settle(k)
 }
 
+// nearby is how many events a cell may have to go and still come before one that has further to go: a unit that is new to a long log must not
+// keep waiting those that are soon there. Few enough to fold within a read's wait; those within it share what is read.
+const nearby = 10_000
+
 // run is one cell on its way: submitted or folded up to sent, to go on no further than stop for now.
 type run struct{ sent, stop int64 }
 
-// laggards picks the runs that are furthest back and how far they go together: up to where the nearest stops, or to where the next
-// ones stand, which they then join. None when nobody has anything to do.
+// laggards picks the runs that are furthest back, of those that are nearby if there are any, and how far they go together: up to where the nearest
+// stops, or to where the next ones stand, which they then join. None when nobody has anything to do.
 func laggards(runs []run) (group []int, to int64) {
-	from := int64(math.MaxInt64)
+	from, reach := int64(math.MaxInt64), int64(math.MaxInt64)
 	for _, r := range runs {
-		if r.sent < r.stop {
+		if r.sent < r.stop && r.stop-r.sent <= nearby {
+			reach = nearby
+		}
+	}
+	for _, r := range runs {
+		if r.sent < r.stop && r.stop-r.sent <= reach {
 			from = min(from, r.sent)
 		}
 	}
 	to = math.MaxInt64
 	for i, r := range runs {
 		switch {
-		case r.sent >= r.stop:
+		case r.sent >= r.stop || r.stop-r.sent > reach:
 		case r.sent == from:
 			group = append(group, i)
 			to = min(to, r.stop)

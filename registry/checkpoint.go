@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"time"
 
 	"github.com/foldhost/foldhost/event"
 )
@@ -25,18 +26,25 @@ type Row struct {
 // Rows are the rows of one session by key, of one life of its log.
 type Rows struct {
 	Session, Incarnation string
-	Rows                 map[string]Row
+	// Cut is the last event of the log at the moment that the rows are from, −1 for the empty log. A row may stand below it.
+	Cut  int64
+	Rows map[string]Row
 }
 
 // Checkpoint gives a row per registered unit, detached from the live state, at one cut. Faulted cells are left out, and so is a state or
 // value that does not pass its schema. A key whose plugin does not answer in time gives its last row, of a lower seq, where there is
 // one. Only taking the states happens under the session's lock. The error is ctx's, ErrDetached, or one of reading the log.
 func (s *Session) Checkpoint(ctx context.Context) (Rows, error) {
-	at, _, cuts, err := s.cut(ctx, ask{wait: s.r.o.ReadWait, hostOnly: true, states: true})
+	return s.CheckpointWithin(ctx, s.r.o.ReadWait)
+}
+
+// CheckpointWithin is Checkpoint with a wait of its own for the keys that trail.
+func (s *Session) CheckpointWithin(ctx context.Context, wait time.Duration) (Rows, error) {
+	at, _, cuts, err := s.cut(ctx, ask{wait: wait, hostOnly: true, states: true})
 	if err != nil {
 		return Rows{}, err
 	}
-	rows := Rows{Session: s.id, Incarnation: s.log.Incarnation(), Rows: make(map[string]Row, len(cuts))}
+	rows := Rows{Session: s.id, Incarnation: s.log.Incarnation(), Cut: at, Rows: make(map[string]Row, len(cuts))}
 	anchors := map[int64]string{-1: ""}
 	for i := range cuts {
 		c := &cuts[i]

@@ -63,6 +63,10 @@ func TestThoseFurthestBehindGoTogether(t *testing.T) {
 		{"two at one place, to where the first stops", []run{{3, 9}, {3, 7}}, "[0 1]", 7},
 		{"up to where the next stands", []run{{5, 9}, {1, 9}}, "[1]", 5},
 		{"those that are there are in nobody's way", []run{{2, 2}, {1, 9}}, "[1]", 9},
+		{"one that is nearby comes first", []run{{0, 2 * nearby}, {nearby, 2 * nearby}}, "[1]", 2 * nearby},
+		{"and takes no other along", []run{{nearby - 1, 2 * nearby}, {nearby, 2 * nearby}, {nearby + 7, 2 * nearby}}, "[1]", nearby + 7},
+		{"nobody is nearby", []run{{0, 2*nearby + 2}, {nearby, 2*nearby + 2}}, "[0]", nearby},
+		{"those that are there are not nearby", []run{{0, 2 * nearby}, {2 * nearby, 2 * nearby}}, "[0]", 2 * nearby},
 	} {
 		group, to := laggards(c.runs)
 		if fmt.Sprint(group) != c.group || len(group) > 0 && to != c.to {

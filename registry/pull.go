@@ -73,7 +73,7 @@ type pull struct {
 
 // run is the whole pull. A nil error also says that nobody wants more.
 func (p *pull) run(ctx context.Context, s *Session) error {
-	if err := s.foldTo(ctx, p.scratch, p.at); err != nil {
+	if err := s.r.foldTo(ctx, p.scratch, p.at, s.startOf); err != nil {
 		return err
 	}
 	if !p.give(nil) {

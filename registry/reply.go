@@ -62,6 +62,9 @@ func (l *lane) settle(f *flight) {
 			continue
 		}
 		c.lost = 0
+		if f.through <= s.since {
+			s.folded.Add(int64(p.folded))
+		}
 		if f.step == stepState && c.suspicion != nil {
 			c.suspicion.state = false
 		}

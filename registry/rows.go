@@ -146,13 +146,46 @@ func (r *Registry) RestoreFloor(set string, rows Rows) (floor int64, ok bool) {
 func restoreFloor(bindings []*binding, rows Rows) (floor int64, ok bool) {
 	need := int64(event.MaxInteger)
 	for _, b := range bindings {
-		row, has := rows.Rows[b.Key]
-		if !has || b.mismatch(row) != "" {
-			return 0, true
-		}
-		need = min(need, row.Seq+1)
+		need = min(need, b.need(rows))
 	}
 	return max(need-1, 0), len(bindings) > 0
+}
+
+// need is the first event that is still to be folded if the row of the key holds.
+func (b *binding) need(rows Rows) int64 {
+	row, has := rows.Rows[b.Key]
+	if !has || b.mismatch(row) != "" {
+		return 0
+	}
+	return row.Seq + 1
+}
+
+// Need says what a restore has to do for one key.
+type Need struct {
+	Key string
+	// HostOnly keys have a row and no value.
+	HostOnly bool
+	// From is the first event that is still to be folded if the row holds, 0 without a row that could.
+	From int64
+}
+
+// Needs gives what a restore from the rows has to do, by who computes the keys: those of one group share what is read and wait for each other, so
+// several groups are better restored apart. keys narrows it; none is all. Nothing is read.
+func (r *Registry) Needs(set string, rows Rows, keys ...string) [][]Need {
+	groups := map[*process][]Need{}
+	var order []*process
+	for _, b := range narrow(r.setBindings(set), keys) {
+		p, _ := b.process()
+		if groups[p] == nil {
+			order = append(order, p)
+		}
+		groups[p] = append(groups[p], Need{Key: b.Key, HostOnly: b.HostOnly(), From: b.need(rows)})
+	}
+	needs := make([][]Need, len(order))
+	for i, p := range order {
+		needs[i] = groups[p]
+	}
+	return needs
 }
 
 // blank gives an empty block. Ask for it before asking for bindings: a block may know of more registrations than its generation says,

@@ -112,7 +112,7 @@ type restoring struct {
 
 func (j *restoring) run(ctx context.Context, bindings []*binding) (Block, Rows, error) {
 	j.block.AsOfSeq = j.end
-	j.fresh = Rows{Session: j.log.ID(), Incarnation: j.log.Incarnation(), Rows: make(map[string]Row, len(bindings))}
+	j.fresh = Rows{Session: j.log.ID(), Incarnation: j.log.Incarnation(), Cut: j.end, Rows: make(map[string]Row, len(bindings))}
 	j.revs = make(map[string]int64, len(bindings))
 	for _, b := range bindings {
 		j.revs[b.Key] = b.revision()

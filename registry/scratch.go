@@ -266,6 +266,7 @@ func stuck(log Log, from, next int64) error {
 // stretch gives the next events to read: from behind the cells that are furthest back, up to where the next cell joins them or to,
 // of the types that those at the back fold. from > to says that all have arrived.
 func (s *scratch) stretch(to int64) (from, until int64, types []string) {
+	s.yield(to)
 	from, until = to+1, s.halt(to)
 	for _, c := range s.cells {
 		if c.drivable(to) {
@@ -283,6 +284,19 @@ func (s *scratch) stretch(to int64) (from, until int64, types []string) {
 		}
 	}
 	return from, until, foldedTypes(back)
+}
+
+// yield makes cells wait that have further to go than nearby, while there are others that have not.
+func (s *scratch) yield(to int64) {
+	near := false
+	for _, c := range s.cells {
+		c.waits = false
+		// One that stands where its fault begins goes nowhere.
+		near = near || c.drivable(to) && to-c.seq <= nearby && (c.limit == nil || c.seq+1 < c.limit.FailedAt)
+	}
+	for _, c := range s.cells {
+		c.waits = near && to-c.seq > nearby
+	}
 }
 
 // halt ends the cells that stand where a known fault begins, and gives how far the others can be driven before the next such place.

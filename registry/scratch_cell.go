@@ -28,6 +28,8 @@ type scratchCell struct {
 
 	seq  int64
 	open bool
+	// waits: others go first.
+	waits bool
 	// down says why the cell is driven no further.
 	down *Unavailable
 
@@ -108,8 +110,10 @@ func (c *scratchCell) opened(r unit.Reply) (wrong string) {
 	return ""
 }
 
-// drivable says whether the cell is there and stands below through.
-func (c *scratchCell) drivable(through int64) bool { return c.open && c.down == nil && c.seq < through }
+// drivable says whether the cell is there, does not wait, and stands below through.
+func (c *scratchCell) drivable(through int64) bool {
+	return c.open && c.down == nil && !c.waits && c.seq < through
+}
 
 // wants says whether the event is the cell's next or a later one.
 func (c *scratchCell) wants(ev event.Event) bool { return ev.Seq > c.seq && c.Folds(ev.Type) }

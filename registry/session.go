@@ -28,8 +28,9 @@ type Session struct {
 	// setName never changes; set does when the name is given members. Registry.mu guards storing it.
 	setName string
 	set     atomic.Pointer[set]
-	// folded counts published events that some unit folds.
+	// folded is what Folded gives; since is the head at Attach.
 	folded atomic.Int64
+	since  int64
 	// ctx ends with Detach; wg counts the goroutines that work for the session.
 	ctx    context.Context
 	cancel context.CancelFunc
@@ -61,7 +62,7 @@ type slot struct {
 // Attach starts the cells of a live session. head is the seq of its last event, rows what was stored for it. It reads nothing and makes no
 // cell; rows are looked at when a cell is built.
 func (r *Registry) Attach(log Log, set string, head int64, rows Rows) *Session {
-	s := &Session{r: r, log: log, id: log.ID(), setName: set, rows: rows, head: head, plan: &plan{}, lanes: map[*process]*lane{}}
+	s := &Session{r: r, log: log, id: log.ID(), setName: set, rows: rows, head: head, since: head, plan: &plan{}, lanes: map[*process]*lane{}}
 	s.ctx, s.cancel = context.WithCancel(r.ctx)
 	r.mu.Lock()
 	s.set.Store(r.setLocked(set))
@@ -111,7 +112,8 @@ func (s *Session) Publish(ctx context.Context, events []event.Event) {
 	}
 }
 
-// Folded counts the events that were published since Attach and that some unit folds: how much a checkpoint of now is ahead of one of before.
+// Folded says how much a checkpoint of now is ahead of the rows of Attach: it counts the events published since then that some unit folds, once each,
+// and those of before that a cell had to fold from the log, once for each such cell.
 func (s *Session) Folded() int64 { return s.folded.Load() }
 
 // deliver gives an event to the cells of one key. The first event of a session makes its cell.
