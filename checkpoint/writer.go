@@ -1,66 +1,25 @@
 package checkpoint
 
 import (
+	"bytes"
 	"context"
 	"errors"
-	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/registry"
 )
 
-// Options of a cache. The zero value is usable.
-type Options struct {
-	Policy Policy
-	// Logger gets failed writes and rows that are not used; nil is slog.Default.
-	Logger *slog.Logger
-	// Writers is how many sessions are written at once; 0 is 4.
-	Writers int
-	// WriteWait bounds one write, the asking of plugins included; 0 is 10 s. DetachWait bounds the last write of a session that goes cold, for
-	// which touches of that session wait; 0 is 2 s.
-	WriteWait, DetachWait time.Duration
-	// PastEvery is the least distance of the rows kept for reads of the past, in events of the log; 0 is 10,000.
-	PastEvery int64
-	// ReadWait bounds one cold read, which its callers share; 0 is 30 s.
-	ReadWait time.Duration
-}
-
-func (o Options) withDefaults() Options {
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-	o.Policy = o.Policy.withDefaults()
-	def(&o.Writers, 4)
-	def(&o.WriteWait, 10*time.Second)
-	def(&o.DetachWait, 2*time.Second)
-	def(&o.PastEvery, 10_000)
-	def(&o.ReadWait, 30*time.Second)
-	return o
-}
-
-func def[N int | int64 | time.Duration](n *N, is N) {
-	if *n <= 0 {
-		*n = is
-	}
-}
-
-// Source is a live session as the registry knows it: a *registry.Session.
-type Source interface {
-	// Checkpoint gives a row per unit at one cut.
-	Checkpoint(ctx context.Context) (registry.Rows, error)
-	// Folded counts the events since it became live that some unit folds.
-	Folded() int64
-}
-
-// Writer writes the rows of live sessions. Its workers take sessions from a queue in which each stands once at most, so what waits is bounded
-// by the number of live sessions.
+// Writer writes rows: those of live sessions when they are due, which it takes from their Tracks, and those that it is handed, of sessions that go
+// cold and of cold reads. What it is asked for stands in a queue by life of a log, each once, so the writes of one life come one at a time and in
+// order; several workers take different lives. What waits is bounded: a life that is due is only its name, and of what is handed over
+// maxBacklog bytes are kept at most.
 //
-// mu guards the queue. Each Track has a mutex of its own for what is pending, and a token for writing; they are taken in the order token, mu, and neither
-// Writer.mu nor Track.mu is held across a call.
+// mu guards the queue and the lines. It is not held across a call.
 type Writer struct {
 	rows eventlog.RowStore
 	o    Options
@@ -68,22 +27,45 @@ type Writer struct {
 	stop context.CancelFunc
 	wg   sync.WaitGroup
 
-	mu    sync.Mutex
-	queue []*Track
-	ring  chan struct{} // one place: there is something in the queue
+	mu sync.Mutex
+	// wake says that the queue grew or that the writer closes.
+	wake    *sync.Cond
+	lines   map[eventlog.Life]*line
+	queue   []*line
+	backlog int
+	// dropping says that it was logged that the backlog is full.
+	dropping bool
+	closing  bool
 
-	stats Stats
+	stats WriteStats
 }
 
-// Stats counts writes, for metrics.
-type Stats struct {
-	// Written counts rows, Writes the writes they were in, Failed the writes that were not.
-	Written, Writes, Failed atomic.Int64
+// WriteStats counts writes, for metrics.
+type WriteStats struct {
+	// Written counts rows, Past those that were kept for reads of the past beside them, Writes the writes they were in. Failed counts writes that
+	// failed, and rows that could not be taken; Dropped what was handed over when too much was waiting.
+	Written, Past, Writes, Failed, Dropped atomic.Int64
+}
+
+// maxBacklog is what may wait to be written: the rows of some ten thousand sessions that go cold at once. A store that hangs must not grow the host.
+const maxBacklog = 64 << 20
+
+// line is what is to be written of one life of a log. It is in Writer.lines while there is something, or while it is written.
+type line struct {
+	life eventlog.Life
+	// due is the live session whose rows are to be taken; rows were handed over, the newest of each key, and past for good.
+	due    *Track
+	rows   map[string]eventlog.Row
+	past   []eventlog.Row
+	size   int
+	queued bool
+	busy   bool
 }
 
 // NewWriter starts the workers. Close it.
 func NewWriter(rows eventlog.RowStore, o Options) *Writer {
-	w := &Writer{rows: rows, o: o.withDefaults(), ring: make(chan struct{}, 1)}
+	w := &Writer{rows: rows, o: o.withDefaults(), lines: map[eventlog.Life]*line{}}
+	w.wake = sync.NewCond(&w.mu)
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	for range w.o.Writers {
 		w.wg.Go(w.work)
@@ -92,216 +74,233 @@ func NewWriter(rows eventlog.RowStore, o Options) *Writer {
 }
 
 // Stats are live counters.
-func (w *Writer) Stats() *Stats { return &w.stats }
+func (w *Writer) Stats() *WriteStats { return &w.stats }
 
-// Close stops the workers and waits for them. Sessions that are still tracked are not written; end them first.
+// Close writes what is waiting, for WriteWait at most, and stops the workers. End the tracks first, and hand nothing over any more.
 func (w *Writer) Close() {
-	w.stop()
-	w.wg.Wait()
-}
-
-// Track is one live session that is written from time to time. Committed is called by the session's owner, one call at a time.
-type Track struct {
-	w    *Writer
-	src  Source
-	life eventlog.Life
-	// turn has one place: whoever has it writes.
-	turn chan struct{}
-
-	mu      sync.Mutex
-	pending Pending
-	// folded is what Folded said when pending was last looked at.
-	folded        int64
-	queued, ended bool
-	timer         *time.Timer
-
-	// past is the cut of the last rows kept for good, once known; whoever has the turn may touch it.
-	past      int64
-	pastKnown bool
-}
-
-// Track begins to look after a session. End it.
-func (w *Writer) Track(life eventlog.Life, src Source) *Track {
-	return &Track{w: w, src: src, life: life, turn: make(chan struct{}, 1)}
-}
-
-// Committed takes note of events after they were published. It waits for nothing; with events that no unit folds it does nothing.
-func (t *Track) Committed(events []event.Event) {
-	folded := t.src.Folded()
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if n := folded - t.folded; n > 0 {
-		if t.pending.Events == 0 {
-			t.pending.Since = time.Now()
-		}
-		t.pending.Events += int(n)
-		t.folded = folded
-	}
-	if t.pending.Events == 0 || t.ended {
-		return
-	}
-	for i := range events {
-		t.pending.TurnEnded = t.pending.TurnEnded || events[i].Type == event.TurnEnd
-	}
-	t.look()
-}
-
-// look queues the session when its rows are due, or arms the timer. mu is held.
-func (t *Track) look() {
-	if t.queued || t.ended {
-		return
-	}
-	due, again := t.w.o.Policy.Due(t.pending, time.Now())
-	switch {
-	case due:
-		t.queued = true
-		t.w.enqueue(t)
-	case again > 0 && t.timer == nil:
-		// The callback only queues, so nobody has to wait for it.
-		t.timer = time.AfterFunc(again, func() {
-			t.mu.Lock()
-			defer t.mu.Unlock()
-			t.timer = nil
-			t.look()
-		})
-	}
-}
-
-func (w *Writer) enqueue(t *Track) {
 	w.mu.Lock()
-	w.queue = append(w.queue, t)
+	w.closing = true
+	w.wake.Broadcast()
 	w.mu.Unlock()
-	select {
-	case w.ring <- struct{}{}:
-	default:
+	patience := time.AfterFunc(w.o.WriteWait, w.stop)
+	w.wg.Wait()
+	patience.Stop()
+	w.stop()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if n := len(w.queue); n > 0 {
+		w.stats.Failed.Add(int64(n))
+		w.o.Logger.Warn("checkpoint rows were not written, there was no time left: the next reads fold more", "sessions", n)
 	}
+}
+
+// Put hands rows over: they are written soon, and nobody waits. Rows of a key that wait already are replaced by those of a newer cut. Rows with nothing
+// in them are none.
+func (w *Writer) Put(life eventlog.Life, rows registry.Rows) {
+	if len(rows.Rows) > 0 {
+		w.put(life, encode(rows.Rows, rows.Cut), nil)
+	}
+}
+
+// put is Put for encoded rows, with rows that are to be kept for good.
+func (w *Writer) put(life eventlog.Life, rows, past []eventlog.Row) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if full := w.backlog+bytesOf(rows)+bytesOf(past) > maxBacklog; w.closing || full {
+		w.stats.Dropped.Add(1)
+		if full && !w.dropping {
+			w.o.Logger.Warn("checkpoint rows are dropped, the store does not take them fast enough: the next reads fold more", "waiting", len(w.queue))
+		}
+		w.dropping = full
+		return
+	}
+	w.dropping = false
+	l := w.line(life)
+	if l.rows == nil {
+		l.rows = make(map[string]eventlog.Row, len(rows))
+	}
+	grown := newest(l.rows, rows) + bytesOf(past)
+	l.past = append(l.past, past...)
+	l.size += grown
+	w.backlog += grown
+	w.enqueue(l)
+}
+
+// newest adds rows to others, of each key that of the newer cut, and gives by how many bytes they grew.
+func newest(rows map[string]eventlog.Row, more []eventlog.Row) (grown int) {
+	for _, r := range more {
+		if have, ok := rows[r.Key]; !ok || have.Cut <= r.Cut {
+			grown += len(r.Data) - len(have.Data)
+			rows[r.Key] = r
+		}
+	}
+	return grown
+}
+
+func bytesOf(rows []eventlog.Row) (n int) {
+	for i := range rows {
+		n += len(rows[i].Data)
+	}
+	return n
+}
+
+// ask is a track whose rows are due.
+func (w *Writer) ask(t *Track) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := w.line(t.life)
+	l.due = t
+	w.enqueue(l)
+}
+
+// forget drops what waits for a life that was deleted. A write under way finds out by itself.
+func (w *Writer) forget(life eventlog.Life) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if l := w.lines[life]; l != nil {
+		w.empty(l)
+	}
+}
+
+// line gives that of a life, a new one if need be. mu is held.
+func (w *Writer) line(life eventlog.Life) *line {
+	l := w.lines[life]
+	if l == nil {
+		l = &line{life: life}
+		w.lines[life] = l
+	}
+	return l
+}
+
+// enqueue puts a line at the end unless it stands there, or is being written: then it comes when that has ended. mu is held.
+func (w *Writer) enqueue(l *line) {
+	if l.queued || l.busy {
+		return
+	}
+	l.queued = true
+	w.queue = append(w.queue, l)
+	w.wake.Signal()
+}
+
+// empty takes what a line has to write. mu is held.
+func (w *Writer) empty(l *line) (due *Track, rows map[string]eventlog.Row, past []eventlog.Row) {
+	due, rows, past = l.due, l.rows, l.past
+	w.backlog -= l.size
+	l.due, l.rows, l.past, l.size = nil, nil, nil, 0
+	return due, rows, past
 }
 
 func (w *Writer) work() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	for {
-		w.mu.Lock()
-		var t *Track
-		if len(w.queue) > 0 {
-			t, w.queue = w.queue[0], w.queue[1:]
+		for len(w.queue) == 0 && !w.closing {
+			w.wake.Wait()
 		}
-		more := len(w.queue) > 0
-		w.mu.Unlock()
-		if more {
-			select {
-			case w.ring <- struct{}{}: // another worker may help
-			default:
-			}
-		}
-		if t == nil {
-			select {
-			case <-w.ring:
-				continue
-			case <-w.ctx.Done():
-				return
-			}
-		}
-		if w.ctx.Err() != nil {
+		if len(w.queue) == 0 || w.ctx.Err() != nil {
 			return
 		}
-		t.write(w.ctx, w.o.WriteWait, false)
-	}
-}
-
-// End writes what is pending, unless the session was deleted, and ends the tracking. It waits for a write that runs, DetachWait at most for all. The
-// source must still serve.
-func (t *Track) End(deleted bool) {
-	t.mu.Lock()
-	t.ended = true
-	if t.timer != nil {
-		t.timer.Stop()
-	}
-	pending := t.pending.Events > 0
-	t.mu.Unlock()
-	if pending && !deleted {
-		t.write(context.Background(), t.w.o.DetachWait, true)
-	}
-}
-
-// write takes rows and stores them. One at a time; what came meanwhile is pending again.
-func (t *Track) write(ctx context.Context, wait time.Duration, last bool) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
-	select {
-	case t.turn <- struct{}{}:
-		defer func() { <-t.turn }()
-	case <-ctx.Done():
-		return
-	}
-	t.mu.Lock()
-	if t.ended && !last || t.pending.Events == 0 {
-		t.queued = false
-		t.mu.Unlock()
-		return
-	}
-	t.pending, t.queued = Pending{}, false
-	t.mu.Unlock()
-
-	n, err := t.store(ctx)
-	if err == nil {
-		t.w.stats.Writes.Add(1)
-		t.w.stats.Written.Add(int64(n))
-		return
-	}
-	if gone(err) {
-		return // the session went cold or away meanwhile: there is nothing to write any more
-	}
-	t.w.stats.Failed.Add(1)
-	t.w.o.Logger.Warn("the checkpoint rows of a session were not written; its events are safe, and the next write covers them", "session", t.life.ID, "error", err)
-	// With the next trigger, not at once: a store that is out of room would be asked in a circle.
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	if t.pending.Events == 0 {
-		t.pending.Since = time.Now()
-	}
-	t.pending.Events++
-	t.look()
-}
-
-// gone says that an error is nobody's fault: the session is no more what it was.
-func gone(err error) bool {
-	var none *eventlog.NotFoundError
-	var other *eventlog.IncarnationError
-	return errors.Is(err, registry.ErrDetached) || errors.As(err, &none) || errors.As(err, &other)
-}
-
-func (t *Track) store(ctx context.Context) (n int, err error) {
-	rows, err := t.src.Checkpoint(ctx)
-	if err != nil || len(rows.Rows) == 0 {
-		return 0, err
-	}
-	stored := encode(rows)
-	if err := t.w.rows.SaveRows(ctx, t.life, stored); err != nil {
-		return 0, err
-	}
-	return len(stored), t.keep(ctx, stored)
-}
-
-// keep puts rows aside for reads of the past when the last that were are far enough behind.
-func (t *Track) keep(ctx context.Context, stored []eventlog.Row) error {
-	cut := stored[0].Cut
-	if !t.pastKnown {
-		for _, r := range stored {
-			last, ok, err := t.w.rows.PastRow(ctx, t.life, r.Key, cut)
-			if err != nil {
-				return err
-			}
-			if ok {
-				t.past = max(t.past, last.Cut)
-			}
+		l := w.queue[0]
+		w.queue = w.queue[1:]
+		l.queued, l.busy = false, true
+		due, rows, past := w.empty(l)
+		w.mu.Unlock()
+		w.write(l.life, due, rows, past)
+		w.mu.Lock()
+		l.busy = false
+		if l.due != nil || len(l.rows) > 0 || len(l.past) > 0 {
+			w.enqueue(l)
+		} else {
+			delete(w.lines, l.life)
 		}
-		t.pastKnown = true
 	}
-	if cut-t.past < t.w.o.PastEvery {
+}
+
+// write writes rows that were handed over together with those that are due.
+func (w *Writer) write(life eventlog.Life, due *Track, rows map[string]eventlog.Row, past []eventlog.Row) {
+	ctx, cancel := context.WithTimeout(w.ctx, w.o.WriteWait)
+	defer cancel()
+	if due == nil {
+		w.failed(life, w.store(ctx, life, rows, past))
+		return
+	}
+	taken, err := due.take(ctx)
+	if taken != nil && err == nil {
+		if rows == nil {
+			rows = make(map[string]eventlog.Row, len(taken.Rows))
+		}
+		newest(rows, encode(taken.Rows, taken.Cut))
+	}
+	err = errors.Join(err, w.store(ctx, life, rows, past))
+	w.failed(life, err)
+	due.wrote(err)
+}
+
+// store writes rows and keeps those that are due for reads of the past.
+func (w *Writer) store(ctx context.Context, life eventlog.Life, rows map[string]eventlog.Row, past []eventlog.Row) error {
+	if len(rows) == 0 && len(past) == 0 {
 		return nil
 	}
-	if err := t.w.rows.SavePast(ctx, t.life, stored); err != nil {
-		return err
+	all := slices.Collect(maps.Values(rows))
+	if err := w.rows.SaveRows(ctx, life, all); err != nil {
+		return gone(err)
 	}
-	t.past = cut
-	return nil
+	w.stats.Writes.Add(1)
+	w.stats.Written.Add(int64(len(all)))
+	for i := range all {
+		keep, err := w.worthKeeping(ctx, life, &all[i])
+		if err != nil {
+			return gone(err)
+		}
+		if keep && !slices.ContainsFunc(past, func(r eventlog.Row) bool { return r.Key == all[i].Key && r.Seq == all[i].Seq }) {
+			past = append(past, all[i])
+		}
+	}
+	if len(past) == 0 {
+		return nil
+	}
+	err := w.rows.SavePast(ctx, life, past)
+	if err == nil {
+		w.stats.Past.Add(int64(len(past)))
+	}
+	return gone(err)
+}
+
+// worthKeeping says whether a row is so far from the one kept before it that reads of the past would miss it.
+func (w *Writer) worthKeeping(ctx context.Context, life eventlog.Life, r *eventlog.Row) (bool, error) {
+	if r.Seq+1 < w.o.PastEvery {
+		return false, nil // init is as near
+	}
+	last, ok, err := w.rows.PastRow(ctx, life, r.Key, r.Seq)
+	if err != nil || !ok || r.Seq-last.Seq >= w.o.PastEvery {
+		return err == nil, err
+	}
+	return !alike(r, &last), nil
+}
+
+// alike says whether two rows of a key were made by the same definition: one that was not is of no use beside the other. Version and digest come first in
+// a row, so the states are not read for this.
+func alike(a, b *eventlog.Row) bool {
+	x, _, _ := bytes.Cut(a.Data[min(sumDigits, len(a.Data)):], []byte(`,"seq":`))
+	y, _, _ := bytes.Cut(b.Data[min(sumDigits, len(b.Data)):], []byte(`,"seq":`))
+	return bytes.Equal(x, y)
+}
+
+// gone makes no error of one that is nobody's fault: the session is no more what it was.
+func gone(err error) error {
+	var none *eventlog.NotFoundError
+	var other *eventlog.IncarnationError
+	if errors.As(err, &none) || errors.As(err, &other) {
+		return nil
+	}
+	return err
+}
+
+// failed counts and logs what could not be written; nil is nothing.
+func (w *Writer) failed(life eventlog.Life, err error) {
+	if err == nil {
+		return
+	}
+	w.stats.Failed.Add(1)
+	w.o.Logger.Warn("checkpoint rows were not written: the events are safe, and the next write covers them", "session", life.ID, "error", err)
 }

@@ -51,10 +51,10 @@ func (d *driver) stored(life eventlog.Life) registry.Rows {
 }
 
 // of gives the registry's side of a live session, nil when it is cold.
-func (d *driver) of(s *session.Session) *registry.Session {
+func (d *driver) of(life eventlog.Life) *registry.Session {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	return d.live[lifeOf(s)]
+	return d.live[life]
 }
 
 // byID gives the registry's side of whatever live session has the id, nil when there is none.
@@ -93,7 +93,7 @@ func (d *drive) Publish(ctx context.Context, events []event.Event) {
 	}
 }
 
-// Detach implements session.Drive. The last rows are taken while the cells are still there.
+// Detach implements session.Drive. The last rows are taken while the cells are still there, and written by somebody else.
 func (d *drive) Detach(deleted bool) {
 	if d.track != nil {
 		d.track.End(deleted)
@@ -159,12 +159,17 @@ type pastLog struct {
 	rows eventlog.RowStore
 }
 
-// Past implements registry.PastLog. A row that is malformed is none.
+// Past implements registry.PastLog. A row that is damaged is passed over.
 func (l pastLog) Past(ctx context.Context, key string, seq int64) (registry.Row, bool, error) {
-	stored, ok, err := l.rows.PastRow(ctx, l.life, key, seq)
-	if err != nil || !ok {
-		return registry.Row{}, false, err
+	for seq >= -1 {
+		stored, ok, err := l.rows.PastRow(ctx, l.life, key, seq)
+		if err != nil || !ok {
+			return registry.Row{}, false, err
+		}
+		if row, err := checkpoint.Decode(stored); err == nil {
+			return row, true, nil
+		}
+		seq = min(seq, stored.Seq) - 1
 	}
-	row, err := registry.DecodeRow(stored.Data)
-	return row, err == nil && row.Seq == stored.Seq, nil
+	return registry.Row{}, false, nil
 }

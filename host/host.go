@@ -114,7 +114,10 @@ func compose(o Options, p *plugins) *Host {
 		logs.rows = rows
 		h.writer = checkpoint.NewWriter(rows, o.Checkpoint)
 	}
-	h.reader = checkpoint.NewReader(logs, logs.rows, h.registry, o.Checkpoint)
+	if o.Checkpoint.ReadWait <= 0 {
+		o.Checkpoint.ReadWait = o.Registry.ReadWait // so that nobody can tell from outside whether a session is live
+	}
+	h.reader = checkpoint.NewReader(logs, h.registry, h.writer, o.Checkpoint)
 	h.driver = &driver{logs: logs, registry: h.registry, rows: h.reader, writer: h.writer,
 		live: map[eventlog.Life]*registry.Session{}, ids: map[string]*registry.Session{}}
 	o.Session.Logger = o.Logger
@@ -136,8 +139,8 @@ func (h *Host) Register(plugin string, def unit.Definition) (*registry.Registrat
 	return h.registry.Register(registry.Registrant{Plugin: plugin}, def)
 }
 
-// Close ends the host, in the order in which nothing is lost: sessions first, so that the last events are published and their rows written; then cold
-// reads; then the registry, which nobody calls any more; then the plugins, all at once, each asked before it is killed; then the store, if it is the host's own.
+// Close ends the host, in the order in which nothing is lost: sessions first, so that the last events are published and their rows taken; then cold
+// reads; then what is left to write of both; then the registry, which nobody calls any more; then the plugins, all at once, each asked before it is killed; then the store, if it is the host's own.
 // More than once is harmless.
 func (h *Host) Close() error { return h.CloseWithin(context.Background()) }
 
@@ -149,10 +152,10 @@ func (h *Host) CloseWithin(ctx context.Context) error {
 
 func (h *Host) end(ctx context.Context) error {
 	err := h.sessions.Close()
+	h.reader.Close()
 	if h.writer != nil {
 		h.writer.Close()
 	}
-	h.reader.Close()
 	h.registry.Close()
 	h.plugins.stop(ctx)
 	if h.owned {

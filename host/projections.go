@@ -18,7 +18,7 @@ func (h *Host) Projections(ctx context.Context, s *session.Session, use func(*re
 			return err
 		}
 		err = registry.ErrDetached // Until there is a drive: it may have been detached between the two lines.
-		if rs := h.driver.of(s); rs != nil {
+		if rs := h.driver.of(lifeOf(s)); rs != nil {
 			err = use(rs)
 		}
 		release()

@@ -157,7 +157,7 @@ func (r *replay) run() (*Result, error) {
 func (r *replay) changes() error {
 	tell, stop := r.teller()
 	defer stop()
-	rs, down := r.host.driver.of(r.session), map[string]registry.Unavailable{}
+	rs, down := r.host.driver.of(lifeOf(r.session)), map[string]registry.Unavailable{}
 	err := r.pull(0, r.reached(), nil, down, func(c registry.Change) error {
 		r.add(c)
 		if len(passing(down)) > 0 {
@@ -213,7 +213,7 @@ func (r *replay) changes() error {
 
 // pull gives the changes of some keys from a seq on, all for nil, to take, and puts what failed into down.
 func (r *replay) pull(from int64, progress func(reached, head int64), keys []string, down map[string]registry.Unavailable, take func(registry.Change) error) error {
-	for c, err := range r.host.driver.of(r.session).ChangesProgress(r.ctx, from, progress, keys...) {
+	for c, err := range r.host.driver.of(lifeOf(r.session)).ChangesProgress(r.ctx, from, progress, keys...) {
 		switch {
 		case err != nil:
 			return err
@@ -275,7 +275,7 @@ var notOffered = registry.Unavailable{Code: registry.Parked, Seq: -1, Message: "
 func (r *replay) values() error {
 	const noDeadline = 1000 * time.Hour
 	r.result.AsOfSeq, r.result.Values = r.result.Events-1, map[string]json.RawMessage{}
-	rs := r.host.driver.of(r.session)
+	rs := r.host.driver.of(lifeOf(r.session))
 	var sound []string
 	for _, key := range rs.Keys() {
 		if _, failed := r.result.Unavailable[key]; !failed {
