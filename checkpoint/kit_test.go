@@ -93,6 +93,18 @@ func (s *rowStore) onSave(f func(context.Context, eventlog.Life, []eventlog.Row)
 	s.saving = f
 }
 
+func (s *rowStore) onLoad(f func() error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.loading = f
+}
+
+func (s *rowStore) onAlter(f func(*eventlog.RowSet)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.alter = f
+}
+
 func (s *rowStore) load(set *eventlog.RowSet, err error) error {
 	s.mu.Lock()
 	s.loads++

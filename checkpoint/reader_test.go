@@ -138,13 +138,13 @@ func TestADoubtfulRowFoldsAgain(t *testing.T) {
 				}
 				w := over(t, before.store, Options{}, def)
 				defer w.close()
-				w.store.alter = c.alter
+				w.store.onAlter(c.alter)
 				w.store.Counts()
 				w.read("s", "n", counted(log, 59, "a"))
 				if n := w.store.Counts().Read; n < 20 {
 					t.Errorf("%d events were read: it was not folded again", n)
 				}
-				w.store.alter = nil
+				w.store.onAlter(nil)
 				synctest.Wait()
 				w.store.Counts()
 				w.read("s", "n", counted(log, 59, "a"))
@@ -222,7 +222,7 @@ func TestRowsThatCannotBeReadAreNone(t *testing.T) {
 	within(t, Options{}, units(counting("n", "a")), func(t *testing.T, w *world) {
 		life := w.store.create(t, "s", many(40, "a")...)
 		w.read("s", "n", counted(many(40, "a"), 39))
-		w.store.loading = func() error { return errors.New("the rows are away") }
+		w.store.onLoad(func() error { return errors.New("the rows are away") })
 		w.read("s", "n", counted(many(40, "a"), 39))
 		if rows := w.r.Rows(t.Context(), life); len(rows.Rows) != 0 || rows.Incarnation != life.Incarnation {
 			t.Errorf("%+v", rows)
@@ -314,6 +314,7 @@ func TestALongBuildNamesWhatIsMissing(t *testing.T) {
 		log := many(1000, "a")
 		life := w.store.create(t, "s", log...)
 		w.read("s", "quick", counted(log, 999))
+		synctest.Wait()
 		w.register(slow)
 		began := time.Now()
 		b := w.read("s", "quick", counted(log, 999))
