@@ -11,6 +11,7 @@ import (
 	"github.com/foldhost/foldhost/checkpoint"
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/memory"
+	"github.com/foldhost/foldhost/pluginproto"
 	"github.com/foldhost/foldhost/registry"
 	"github.com/foldhost/foldhost/session"
 	"github.com/foldhost/foldhost/unit"
@@ -48,12 +49,8 @@ type Host struct {
 	closed  error
 }
 
-// How a log is cut for plugin processes. A batch costs some 0.2 ms of wake-ups on two busy cores, whatever is in it; 4 batches of 512 events hide that,
-// twice as fast as 2 of 256, and more gain nothing. A batch of 512 is still folded within a millisecond or two, and tried one by one soon enough.
-const (
-	batchEvents = 512
-	batchWindow = 4
-)
+// batchWindow is how many batches of pluginproto.TargetEvents are in flight for one session and plugin; the reason stands there.
+const batchWindow = 4
 
 // Open composes a host and begins to start its plugins, all at once; WaitPlugins waits for them. A plugin that does not start is no error: it is
 // listed with the reason, and the others serve. Errors: *discover.Error, *launch.SocketDirError. Close it.
@@ -73,7 +70,7 @@ func Open(o Options) (*Host, error) {
 		o.Registry.BatchDeadline = 2 * batchDeadline(specs)
 	}
 	if o.Registry.BatchEvents <= 0 {
-		o.Registry.BatchEvents = batchEvents
+		o.Registry.BatchEvents = pluginproto.TargetEvents
 	}
 	if o.Registry.Window <= 0 {
 		o.Registry.Window = batchWindow

@@ -1243,7 +1243,7 @@ func (x *Sources) GetSeqs() []int64 {
 type FoldReply struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Batch uint64                 `protobuf:"varint,1,opt,name=batch,proto3" json:"batch,omitempty"`
-	// That of the FoldBatch. What comes from another generation is dropped.
+	// That of the FoldBatch. Another one breaks the protocol.
 	Generation uint64 `protobuf:"varint,2,opt,name=generation,proto3" json:"generation,omitempty"`
 	// In the order of their seqs for each cell.
 	Values []*CellValue `protobuf:"bytes,3,rep,name=values,proto3" json:"values,omitempty"`

@@ -110,8 +110,8 @@ func text(s string) string {
 	return strings.ToValidUTF8(s, "�")
 }
 
-// MaxAnswerBytes bounds the views and states of one answer: 64 MiB, which is a page of 256 events each with a view of a
-// quarter MiB. A plugin that sends more has its batch played again in smaller parts, where a larger view passes.
+// MaxAnswerBytes bounds the views and states of one answer: 64 MiB, which is a batch of 512 events each with a view of an
+// eighth MiB. A plugin that sends more has its batch played again in smaller parts, where a larger view passes.
 const MaxAnswerBytes = 64 << 20
 
 // Answer puts the messages together that answer one batch, and checks that they do: every cell is one that the batch names, the

@@ -28,7 +28,7 @@ type Options struct {
 	Obituary func() string
 }
 
-// defaultDeadline is that of the registry: a batch of 256 events takes a millisecond, and one that takes 10,000 times as long is not coming.
+// defaultDeadline is that of the registry: a batch of 512 events takes a millisecond or two, and one that takes 10,000 times as long is not coming.
 const defaultDeadline = 10 * time.Second
 
 // Instance is one life of a plugin process as the registry sees it.

@@ -12,7 +12,7 @@ type window struct {
 const (
 	// firstWindow: with four batches that each take a quarter of the deadline nothing is called a hang.
 	firstWindow = 4
-	// maxWindow: 64 batches of 256 events keep any plugin busy; more would only be memory.
+	// maxWindow: 64 batches of 512 events keep any plugin busy; more would only be memory.
 	maxWindow = 64
 	// minWindow: one that is folded, one on its way.
 	minWindow = 2
