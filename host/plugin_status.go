@@ -12,6 +12,7 @@ import (
 	"github.com/foldhost/foldhost/host/discover"
 	"github.com/foldhost/foldhost/host/internal/life"
 	"github.com/foldhost/foldhost/host/internal/supervise"
+	"github.com/foldhost/foldhost/unit"
 )
 
 // PluginState is how a plugin stands.
@@ -59,10 +60,7 @@ type Plugin struct {
 }
 
 // OwnedEvent is an event type that belongs to a plugin. Schema is nil where any data will do.
-type OwnedEvent struct {
-	Type   string
-	Schema json.RawMessage
-}
+type OwnedEvent = unit.OwnedEvent
 
 // PluginUnit is a unit that is registered.
 type PluginUnit struct {

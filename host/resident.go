@@ -15,7 +15,8 @@ import (
 	"github.com/foldhost/foldhost/unit"
 )
 
-// Resident is a plugin that runs in this process, such as one that the sdk has started: its units, its tools, and the event types that it owns.
+// Resident is a plugin that runs in this process: its units, its tools, and the event types that it owns. Of one that the sdk has started
+// they are what Running.Units, Tools and Events give.
 type Resident struct {
 	Name   string
 	Events []OwnedEvent

@@ -55,6 +55,9 @@ func ExamplePlugin_Start() {
 		return
 	}
 	defer running.Stop(context.Background())
+	for _, e := range running.Events() {
+		fmt.Println("owns", e.Type)
+	}
 	for _, u := range running.Units() {
 		fmt.Println("unit", u.Key, "folds", u.Events)
 	}
@@ -67,6 +70,7 @@ func ExamplePlugin_Start() {
 	_, err = greet.Call(context.Background(), unit.ToolCall{Session: "s1", Seq: -1, Arguments: json.RawMessage(`{"nick":"Ada"}`)})
 	fmt.Println(err)
 	// Output:
+	// owns greeting/sent
 	// unit lastGreeted folds [greeting/sent]
 	// hello, Ada <nil>
 	// appends greeting/sent {"name":"Ada"}

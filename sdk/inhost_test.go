@@ -2,6 +2,7 @@ package sdk_test
 
 import (
 	"encoding/json"
+	"errors"
 	"testing"
 
 	"github.com/foldhost/foldhost/event"
@@ -19,11 +20,11 @@ func TestAPluginRunsInsideAHostProgram(t *testing.T) {
 	defer running.Stop(t.Context())
 	h := host.New(host.Options{})
 	defer h.Close()
-	for _, def := range running.Units() {
-		if _, err := h.Register(greeter.Name, def); err != nil {
-			t.Fatal(err)
-		}
+	remove, err := h.Add(host.Resident{Name: greeter.Name, Events: running.Events(), Units: running.Units(), Tools: running.Tools()})
+	if err != nil {
+		t.Fatal(err)
 	}
+	defer remove()
 	s, err := h.Sessions().Create(t.Context(), session.New{Header: event.Header{ID: "s"}})
 	if err != nil {
 		t.Fatal(err)
@@ -34,5 +35,14 @@ func TestAPluginRunsInsideAHostProgram(t *testing.T) {
 	block, err := h.Snapshot(t.Context(), s)
 	if err != nil || string(block.Values["lastGreeted"]) != `"Ada"` {
 		t.Errorf("got %s, %v", block.Values, err)
+	}
+	// Its event types are guarded, and its tools are called, as in a process of its own.
+	var rule *event.Error
+	if _, err := s.Append(t.Context(), "greeting/sent", Greeted{""}, session.Intent{}); !errors.As(err, &rule) || rule.Code != host.CodeEventSchema {
+		t.Errorf("an event against its schema: %v", err)
+	}
+	result, err := h.CallTool(t.Context(), s, "greet", json.RawMessage(`{"name":"Grace"}`))
+	if err != nil || result.IsError || len(result.Events) != 1 {
+		t.Errorf("%+v, %v", result, err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"runtime/debug"
+	"slices"
 	"time"
 
 	"github.com/hashicorp/go-hclog"
@@ -43,7 +44,11 @@ func (p *Plugin) start(c *checked, o StartOptions) (*Running, error) {
 		r.stopSoon()
 		return nil, err
 	}
-	return &Running{registrar: r}, nil
+	events := make([]unit.OwnedEvent, len(p.Owns))
+	for i, o := range p.Owns {
+		events[i] = unit.OwnedEvent{Type: o.Type, Schema: o.Schema}
+	}
+	return &Running{registrar: r, events: events}, nil
 }
 
 // stopTimeout bounds the waiting for goroutines of a plugin that is stopped right after its start. They were just told.
@@ -81,7 +86,13 @@ func (p *Plugin) register(r *Registrar, config json.RawMessage) (err error) {
 }
 
 // Running is a plugin that runs in this process. Safe for concurrent use.
-type Running struct{ registrar *Registrar }
+type Running struct {
+	registrar *Registrar
+	events    []unit.OwnedEvent
+}
+
+// Events are the event types that the plugin owns. They stay the same while it runs.
+func (g *Running) Events() []unit.OwnedEvent { return slices.Clone(g.events) }
 
 // Units are those on offer now, with folds that contain their panics.
 func (g *Running) Units() []unit.Definition {

@@ -132,6 +132,12 @@ type Fault struct {
 	Message string
 }
 
+// OwnedEvent is an event type that belongs to a plugin. Schema is the JSON Schema of its data; nil where any data will do.
+type OwnedEvent struct {
+	Type   string
+	Schema json.RawMessage
+}
+
 // Instance is a fold somewhere else. Batches that are submitted one after the other are carried out in that order; several may be
 // in flight. One instance serves the units of one registrant.
 type Instance interface {

@@ -1,4 +1,4 @@
-// Command embed is foldhost inside a program: a session, two units, a snapshot, and the feed.
+// Command embed is foldhost inside a program: a plugin of its own, a session, a snapshot, and the feed.
 package main
 
 import (
@@ -45,18 +45,26 @@ var words = sdk.ProjectionDefinition[int, int]{
 	View: sdk.Same[int],
 }
 
+// assistant is the plugin of this program. As a program of its own, its main would be sdk.Serve(assistant).
+var assistant = sdk.Plugin{
+	Name:  "assistant",
+	Owns:  []sdk.OwnedEvent{sdk.Owns[todounit.Write](todounit.WriteType)},
+	Units: []sdk.Unit{todounit.Projection, words},
+}
+
 func run(ctx context.Context, out io.Writer) error {
 	h := host.New(host.Options{}) // Everything in memory.
 	defer h.Close()
-	for plugin, u := range map[string]sdk.Unit{"todo": todounit.Projection, "words": words} {
-		def, err := u.Definition()
-		if err != nil {
-			return err
-		}
-		if _, err := h.Register(plugin, def); err != nil {
-			return err
-		}
+	running, err := assistant.Start(sdk.StartOptions{})
+	if err != nil {
+		return err
 	}
+	defer running.Stop(ctx)
+	remove, err := h.Add(host.Resident{Name: assistant.Name, Events: running.Events(), Units: running.Units(), Tools: running.Tools()})
+	if err != nil {
+		return err
+	}
+	defer remove()
 
 	// The feed says what changed, with the seq of the event that caused it. A listener that is slow gets the latest value of each key.
 	todos := make(chan registry.Change, 16)
@@ -103,6 +111,9 @@ func run(ctx context.Context, out io.Writer) error {
 
 	// An event that breaks a rule is refused and leaves no trace.
 	_, err = s.Append(ctx, event.UserMessage, map[string]string{"text": "no id, no role"}, session.Intent{Op: event.Append()})
+	fmt.Fprintf(out, "refused: %v\n", err != nil)
+	// So is one of a plugin's type that is not what the plugin says it is.
+	_, err = s.Append(ctx, todounit.WriteType, map[string]string{"todos": "water the plants"}, session.Intent{})
 	fmt.Fprintf(out, "refused: %v\n", err != nil)
 	return nil
 }

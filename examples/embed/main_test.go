@@ -16,4 +16,5 @@ func Example() {
 	//   words 4
 	// the feed said: todos is [{"content":"water the plants","status":"in_progress"}] since seq 2
 	// refused: true
+	// refused: true
 }
