@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/foldhost/foldhost/checkpoint"
 	"github.com/foldhost/foldhost/eventlog"
@@ -24,7 +25,9 @@ type Options struct {
 	Store eventlog.Store
 	// Logger gets what is contained: failing units, panics of observers and listeners. nil is slog.Default.
 	Logger *slog.Logger
-	// Session and Registry tune the parts. Their Logger, Driver and Epoch are the host's to set.
+	// Session and Registry tune the parts. Their Logger, Driver and Epoch are the host's to set. In a host with plugins Registry.BatchDeadline is
+	// the longest that any of them gets for a batch, from when it is sent, whatever the plugin's own timeout is: a process that misses it is
+	// killed and started again. An instance that the program has registered itself must keep a deadline itself there.
 	Session  session.Options
 	Registry registry.Options
 	// Checkpoint tunes the durable cache; its Logger is the host's to set.
@@ -49,6 +52,11 @@ type Host struct {
 	closed  error
 }
 
+// patience is what the registry gives a batch, its wait for others that the process is busy with included. That one may be long: a thousand sessions
+// that are built at once wait for each other. It ends no hang, which an instance does by itself, by the deadline from when a batch is sent. If
+// it passes all the same, the process is ended as well.
+const patience = time.Hour
+
 // batchWindow is how many batches of pluginproto.TargetEvents are in flight for one session and plugin; the reason stands there.
 const batchWindow = 4
 
@@ -65,10 +73,8 @@ func Open(o Options) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Registry.BatchDeadline <= 0 {
-		// An instance keeps the deadline of its plugin itself, from when a batch is sent; this one also covers the wait before.
-		o.Registry.BatchDeadline = 2 * batchDeadline(specs)
-	}
+	boundBatches(specs, o.Registry.BatchDeadline)
+	o.Registry.BatchDeadline = patience
 	if o.Registry.BatchEvents <= 0 {
 		o.Registry.BatchEvents = pluginproto.TargetEvents
 	}

@@ -133,13 +133,13 @@ func specOf(name, path string, c config.Plugin) life.Spec {
 	return s
 }
 
-// batchDeadline is the longest that a batch of any plugin may take.
-func batchDeadline(specs []life.Spec) time.Duration {
-	longest := 10 * time.Second
-	for _, s := range specs {
-		longest = max(longest, s.Limits.Batch)
+// boundBatches lets no plugin have more than most for a batch; 0 bounds nothing.
+func boundBatches(specs []life.Spec, most time.Duration) {
+	for i := range specs {
+		if l := &specs[i].Limits; most > 0 && (l.Batch <= 0 || l.Batch > most) {
+			l.Batch = most
+		}
 	}
-	return longest
 }
 
 // start brings all plugins up, each on its own.

@@ -58,10 +58,12 @@ type job struct {
 	batch   unit.Batch
 	done    func(unit.Reply)
 	unwatch func() bool
-	// The rest is guarded by Instance.mu: replies to its parts, how many are missing, whether somebody answered it.
+	// The rest is guarded by Instance.mu: replies to its parts, how many are missing, whether somebody answered it, whether the deadline of
+	// whoever submitted it has passed.
 	replies  []unit.Reply
 	missing  int
 	answered bool
+	overdue  bool
 	sentAt   time.Time
 }
 
@@ -85,16 +87,15 @@ func New(o Options) *Instance {
 }
 
 // Submit implements unit.Instance. A batch waits for its turn while the plugin keeps answering others; its deadline counts from when
-// it is sent. The end of ctx by cancelling answers it at once, a deadline of ctx that has passed while it waits does not: that the plugin is
-// busy is no reason to call it dead.
+// it is sent, since that the plugin is busy is no reason to call it dead.
+//
+// The end of ctx by cancelling answers it at once. A deadline of ctx covers the wait too: when it passes, the instance fails, because whoever set
+// it takes the process for dead from then on, and nothing would be asked of it any more. Where cells are only dropped nobody waits for the answer,
+// and the end of ctx says nothing.
 func (in *Instance) Submit(ctx context.Context, b unit.Batch, done func(unit.Reply)) {
 	j := &job{batch: b, done: done}
-	if ctx.Done() != nil {
-		j.unwatch = context.AfterFunc(ctx, func() {
-			if errors.Is(ctx.Err(), context.Canceled) {
-				in.settle(j, unit.Reply{Err: &unit.DeadlineError{Reason: context.Cause(ctx).Error()}})
-			}
-		})
+	if ctx.Done() != nil && len(b.Open)+len(b.Cells)+len(b.States) > 0 {
+		j.unwatch = context.AfterFunc(ctx, func() { in.expire(ctx, j) })
 	}
 	in.mu.Lock()
 	gone := in.gone
@@ -107,6 +108,21 @@ func (in *Instance) Submit(ctx context.Context, b unit.Batch, done func(unit.Rep
 		return
 	}
 	in.ring()
+}
+
+// expire deals with a batch whose context has ended.
+func (in *Instance) expire(ctx context.Context, j *job) {
+	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		in.settle(j, unit.Reply{Err: &unit.DeadlineError{Reason: context.Cause(ctx).Error()}})
+		return
+	}
+	in.mu.Lock()
+	j.overdue = !j.answered
+	overdue := j.overdue
+	in.mu.Unlock()
+	if overdue {
+		in.Fail(&unit.DeadlineError{Reason: "a batch of events was not answered within the time that it was given, its wait for others included"})
+	}
 }
 
 // Close ends the instance because that is wanted: Broken is not called. Everything in flight is answered with a *unit.GoneError before it returns.
@@ -142,8 +158,8 @@ func (in *Instance) settle(j *job, r unit.Reply) {
 	j.done(r)
 }
 
-// end answers everything. The batches that somebody waited for too long get a *unit.DeadlineError, where that is the reason; the others are lost
-// with the process.
+// end answers everything. The batches that took too long get a *unit.DeadlineError, where that is the reason; the others are lost with the
+// process.
 func (in *Instance) end(why error, own bool) {
 	in.mu.Lock()
 	if in.gone != nil {
@@ -158,16 +174,19 @@ func (in *Instance) end(why error, own bool) {
 	var late *unit.DeadlineError
 	errors.As(why, &late)
 	now := time.Now()
-	var jobs, overdue []*job
+	open := slices.Clone(in.queue)
 	for _, f := range in.flights {
-		switch {
-		case late != nil && !now.Before(f.due) && !slices.Contains(overdue, f.job):
-			overdue = append(overdue, f.job)
-		default:
-			jobs = append(jobs, f.job)
+		f.job.overdue = f.job.overdue || !now.Before(f.due)
+		open = append(open, f.job)
+	}
+	var overdue, lost []*job
+	for _, j := range open {
+		if late != nil && j.overdue {
+			overdue = append(overdue, j)
+		} else {
+			lost = append(lost, j)
 		}
 	}
-	jobs = append(jobs, in.queue...)
 	in.queue, in.flights = nil, map[uint64]*flight{}
 	if in.watchdog != nil {
 		in.watchdog.Stop()
@@ -176,12 +195,12 @@ func (in *Instance) end(why error, own bool) {
 	in.o.Cancel()
 	in.ring()
 	if own && in.o.Broken != nil {
-		in.o.Broken(why, len(jobs)+len(overdue) > 0)
+		in.o.Broken(why, len(open) > 0)
 	}
 	for _, j := range overdue {
 		in.settle(j, unit.Reply{Err: late})
 	}
-	for _, j := range jobs {
+	for _, j := range lost {
 		in.settle(j, unit.Reply{Err: gone})
 	}
 }

@@ -205,6 +205,60 @@ func TestABatchThatIsNotAnsweredInTimeEndsEverything(t *testing.T) {
 	})
 }
 
+// TestADeadlineOfTheCallerEndsTheInstance: given a caller that gives a batch a second, a plugin that has not answered it by then is of no more
+// use, although its own deadline is ten; whether the batch was sent or waits for others that were.
+func TestADeadlineOfTheCallerEndsTheInstance(t *testing.T) {
+	for name, before := range map[string]int{"sent": 0, "waiting": firstWindow} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				var others []chan unit.Reply
+				for i := range before {
+					others = append(others, r.submit(t.Context(), unit.CellID(i+1), 3))
+					<-r.down
+				}
+				began := time.Now()
+				ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+				defer cancel()
+				late := r.submit(ctx, 100, 3)
+				if before == 0 {
+					<-r.down
+				}
+				var deadline *unit.DeadlineError
+				if reply := answered(t, late); !errors.As(reply.Err, &deadline) || time.Since(began) != time.Second {
+					t.Errorf("after %v: %+v", time.Since(began), reply)
+				}
+				var gone *unit.GoneError
+				for _, other := range others {
+					if reply := answered(t, other); !errors.As(reply.Err, &gone) {
+						t.Errorf("another was answered %+v", reply)
+					}
+				}
+				if len(r.broke) != 1 || !errors.As(r.broke[0], &deadline) || !r.busy {
+					t.Errorf("broken %v, busy %v", r.broke, r.busy)
+				}
+			})
+		})
+	}
+}
+
+// TestADeadlineForDroppingCellsEndsNothing: nobody waits for that answer, and the plugin may be busy with others.
+func TestADeadlineForDroppingCellsEndsNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := newRig(t)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		dropped := make(chan unit.Reply, 1)
+		r.Submit(ctx, unit.Batch{Drop: []unit.CellID{1}, Through: -1}, func(reply unit.Reply) { dropped <- reply })
+		m := <-r.down
+		time.Sleep(2 * time.Second)
+		r.up <- &pluginproto.FoldReply{Batch: m.Batch, Generation: m.Generation, Last: true}
+		if reply := answered(t, dropped); reply.Err != nil || len(r.broke) > 0 {
+			t.Errorf("answered %+v, broken %v", reply, r.broke)
+		}
+	})
+}
+
 // TestABusyPluginIsNotCalledDead: it takes a second for each batch, and sixty wait for it; none is late, because each is sent only when its
 // turn is near.
 func TestABusyPluginIsNotCalledDead(t *testing.T) {
@@ -212,9 +266,7 @@ func TestABusyPluginIsNotCalledDead(t *testing.T) {
 		r := newRig(t)
 		var all []chan unit.Reply
 		for i := range 60 {
-			ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-			defer cancel()
-			all = append(all, r.submit(ctx, unit.CellID(i+1), 3))
+			all = append(all, r.submit(t.Context(), unit.CellID(i+1), 3))
 		}
 		go func() {
 			for range all {

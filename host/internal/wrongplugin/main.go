@@ -81,17 +81,23 @@ type server struct {
 
 // dieAt exits at a frame of the fold stream, once: the file that die-once names says that it was done.
 func (s *server) dieAt(mode string, frame int64) {
-	if s.modes[mode] != strconv.FormatInt(frame, 10) {
-		return
-	}
-	if f, err := os.OpenFile(s.modes["die-once"], os.O_CREATE|os.O_EXCL, 0o600); err == nil {
-		f.Close()
+	if s.modes[mode] == strconv.FormatInt(frame, 10) && s.first("die-once") {
 		os.Exit(9)
 	}
 }
 
 // evil steers a terminal that it reaches: title, screen, colour, direction, lines.
 const evil = "\x1b]0;owned\a\x1b[2J\u009b31m\u202e\x7fend\r\nfoldhost: all is well"
+
+// first says whether this process is the first for which the mode is on: the file that it names says that there was one.
+func (s *server) first(mode string) bool {
+	f, err := os.OpenFile(s.modes[mode], os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return false
+	}
+	f.Close()
+	return true
+}
 
 // is says whether a mode is on.
 func (s *server) is(mode string) bool { _, on := s.modes[mode]; return on }
@@ -243,6 +249,9 @@ func (s *server) Fold(stream pluginproto.Plugin_FoldServer) error {
 	if s.is("bare") {
 		return bare(stream)
 	}
+	if s.is("mute-once") && s.first("mute-once") {
+		return mute(stream)
+	}
 	var sending sync.Mutex
 	var held []*pluginproto.FoldReply
 	for {
@@ -298,6 +307,15 @@ func (s *server) Fold(stream pluginproto.Plugin_FoldServer) error {
 				s.dieAt("die-after", s.replies.Load())
 			}
 		})
+	}
+}
+
+// mute takes every batch and answers none.
+func mute(stream pluginproto.Plugin_FoldServer) error {
+	for {
+		if _, err := stream.Recv(); err != nil {
+			return err
+		}
 	}
 }
 
