@@ -83,7 +83,7 @@ func inspect(ctx context.Context, path string, o InspectOptions, use func(*life.
 	defer launcher.Close()
 	began := time.Now()
 	var broke atomic.Pointer[error]
-	l, err := life.Start(ctx, launcher, specOf(name, in.Path, settings), life.Options{Generation: 1, HostVersion: Version(), Described: in.describe,
+	l, err := life.Start(ctx, life.By(launcher), specOf(name, in.Path, settings), life.Options{Generation: 1, HostVersion: Version(), Described: in.describe,
 		Broken: func(why error, _ bool) { broke.Store(&why) }})
 	if err != nil {
 		in.LastError = err.Error()

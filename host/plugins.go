@@ -148,7 +148,7 @@ func (p *plugins) start(specs []life.Spec, o PluginOptions, r *registry.Registry
 	if p.launcher, err = launch.New(launch.Options{Logger: p.logger, SocketDir: o.SocketDir}); err != nil {
 		return err
 	}
-	deps := supervise.Deps{Launcher: p.launcher, Registry: r, Logger: p.logger, Version: Version(), Ledger: &supervise.Ledger{}, Files: &supervise.Files{Dir: o.CacheDir},
+	deps := supervise.Deps{Launch: life.By(p.launcher), Registry: r, Logger: p.logger, Version: Version(), Ledger: &supervise.Ledger{}, Files: &supervise.Files{Dir: o.CacheDir},
 		Generation: &atomic.Uint64{}, Changed: p.changed, Released: p.released, HealthEvery: o.HealthEvery}
 	for _, spec := range specs {
 		p.list = append(p.list, supervise.New(deps, registry.Registrant{Plugin: spec.Plugin}, spec))

@@ -2,6 +2,7 @@ package host_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,19 @@ func TestFiveDeathsParkAPluginUntilSomebodyAsks(t *testing.T) {
 		t.Fatal(err)
 	}
 	same(t, "the value once it is up again", value(t, h, s, "sum"), "15")
+}
+
+// TestAPluginThatDiesByItselfIsParked: whatever it folds meanwhile.
+func TestAPluginThatDiesByItselfIsParked(t *testing.T) {
+	h := openHost(t, plugs{"wrong": withQuick(wrong(t, "die-in=20ms")), "good": wrong(t, "prefix=good/", "owns=good/thing")})
+	for i := range 3 {
+		s := imported(t, h, fmt.Sprint("s", i), 1000, 1)
+		same(t, "the value of another plugin", value(t, h, s, "good/count"), "1000")
+	}
+	eventually(t, "it is parked", func() bool { return plugin(t, h, "wrong").State == host.PluginParked })
+	if p := plugin(t, h, "wrong"); !strings.Contains(p.Reason, "a panic in the background") {
+		t.Errorf("the reason is %q", p.Reason)
+	}
 }
 
 func TestAUnitThatGoesIsReleased(t *testing.T) {

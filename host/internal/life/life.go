@@ -58,16 +58,18 @@ type Options struct {
 	HostVersion string
 	// Known is the description of the same file from before, nil to ask.
 	Known *Description
-	// Broken is called once if the process that was up turns out to be of no more use: it ended, broke the protocol, or did not answer in time. It is killed
-	// by then, and what was in flight is answered afterwards. busy says that it had something to do. It must not block.
+	// Broken is called once if the process that was up, and was not asked to end, turns out to be of no more use: it ended, broke the protocol, or did
+	// not answer in time. It is killed by then, and what was in flight is answered afterwards. busy says that it had something to do. It must not block.
 	Broken func(why error, busy bool)
+	// Held leaves batches where they are until Life.Instance.Begin.
+	Held bool
 	// Described is called as soon as the plugin has said what it is; nil for nobody.
 	Described func(*Description)
 }
 
 // Life is one process that is up.
 type Life struct {
-	Process     *launch.Process
+	Process     Process
 	Description *Description
 	Instance    *remote.Instance
 	Generation  uint64
@@ -91,8 +93,8 @@ type Life struct {
 }
 
 // Start brings a process up. The error is a *launch.StartError, launch.ErrClosed, or that of ctx; nothing is left of the process then.
-func Start(ctx context.Context, launcher *launch.Launcher, spec Spec, o Options) (*Life, error) {
-	p, err := launcher.Start(ctx, spec.Spec)
+func Start(ctx context.Context, begin Launch, spec Spec, o Options) (*Life, error) {
+	p, err := begin(ctx, spec.Spec)
 	if err != nil {
 		return nil, err
 	}
@@ -164,12 +166,19 @@ func (l *Life) configure(ctx context.Context, o Options) error {
 }
 
 // register opens the two streams that last as long as the process, and takes the first set.
-func (l *Life) register(ctx context.Context, o Options) error {
+func (l *Life) register(ctx context.Context, o Options) (err error) {
+	// To open a stream is to wait until the plugin takes one more, and the context of these streams has no deadline.
+	begun := context.AfterFunc(ctx, l.cancel)
+	defer func() {
+		if !begun() {
+			err = context.Cause(ctx)
+		}
+	}()
 	fold, err := l.client.Fold(l.ctx)
 	if err != nil {
 		return err
 	}
-	l.Instance = remote.New(remote.Options{Stream: fold, Cancel: l.cancel, Generation: o.Generation, Deadline: l.limits.Batch, Broken: l.breakDown, Obituary: l.gone})
+	l.Instance = remote.New(remote.Options{Stream: fold, Cancel: l.cancel, Generation: o.Generation, Deadline: l.limits.Batch, Broken: l.breakDown, Obituary: l.gone, Held: o.Held})
 	stream, err := l.client.Registrations(l.ctx, &pluginproto.RegistrationsRequest{})
 	if err != nil {
 		return err

@@ -26,6 +26,8 @@ type Options struct {
 	Broken func(why error, busy bool)
 	// Obituary says why the process is gone, once it is known; it may wait a moment for that. It is asked when the stream breaks.
 	Obituary func() string
+	// Held leaves what is submitted where it is until Begin.
+	Held bool
 }
 
 // defaultDeadline is that of the registry: a batch of 512 events takes a millisecond or two, and one that takes 10,000 times as long is not coming.
@@ -50,6 +52,7 @@ type Instance struct {
 	// watchdog runs while there are flights.
 	watchdog *time.Timer
 	watching bool
+	held     bool
 	gone     *unit.GoneError
 }
 
@@ -80,10 +83,18 @@ func New(o Options) *Instance {
 	if o.Deadline <= 0 {
 		o.Deadline = defaultDeadline
 	}
-	in := &Instance{o: o, wake: make(chan struct{}, 1), flights: map[uint64]*flight{}, window: newWindow(o.Deadline)}
+	in := &Instance{o: o, wake: make(chan struct{}, 1), flights: map[uint64]*flight{}, window: newWindow(o.Deadline), held: o.Held}
 	in.wg.Go(in.send)
 	in.wg.Go(in.receive)
 	return in
+}
+
+// Begin sends what was submitted to an instance that was held, and from then on what is submitted. More than once is harmless.
+func (in *Instance) Begin() {
+	in.mu.Lock()
+	in.held = false
+	in.mu.Unlock()
+	in.ring()
 }
 
 // Submit implements unit.Instance. A batch waits for its turn while the plugin keeps answering others; its deadline counts from when

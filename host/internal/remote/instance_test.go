@@ -164,6 +164,33 @@ func TestWhatNoPluginSendsBreaksTheInstanceOnce(t *testing.T) {
 	}
 }
 
+// TestAHeldInstanceSendsNothingBeforeItBegins: and what waits is answered when it ends before.
+func TestAHeldInstanceSendsNothingBeforeItBegins(t *testing.T) {
+	for _, dies := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			r := newRig(t, func(o *Options) { o.Held = true })
+			got := r.submit(t.Context(), 1, 3)
+			time.Sleep(time.Minute)
+			if len(r.broke) > 0 || len(got) > 0 {
+				t.Errorf("while it is held: broken %v", r.broke)
+			}
+			if dies {
+				r.up <- io.EOF
+				if reply := answered(t, got); reply.Err == nil {
+					t.Errorf("answered %+v", reply)
+				}
+				r.Begin()
+				return
+			}
+			r.Begin()
+			r.answer(<-r.down)
+			if reply := answered(t, got); reply.Err != nil {
+				t.Error(reply.Err)
+			}
+		})
+	}
+}
+
 func TestAnAnswerThatComesTwiceBreaksTheInstance(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)

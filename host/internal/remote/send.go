@@ -55,7 +55,7 @@ func (in *Instance) take() (j *job, ended bool) {
 		switch {
 		case in.gone != nil:
 			return nil, true
-		case len(in.queue) == 0 || in.sent >= in.window.size:
+		case in.held || len(in.queue) == 0 || in.sent >= in.window.size:
 			return nil, false
 		}
 		j = in.queue[0]

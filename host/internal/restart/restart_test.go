@@ -65,19 +65,88 @@ func TestFiveFailuresWithinFiveMinutesPark(t *testing.T) {
 
 func TestDeathsOfAPoisonedEventAreForgiven(t *testing.T) {
 	h := failed(0, false, 1, 2)
-	for s := 3; s < 9; s++ {
+	last := 3 + restart.Search
+	for s := 3; s < last; s++ {
 		h.Add(restart.Failure{At: at(s), Busy: true})
 	}
-	if !h.Decide(at(9), 0).Park {
-		t.Fatal("eight failures do not park")
+	if !h.Decide(at(last), 0).Park {
+		t.Fatal("a search without end does not park")
 	}
-	h.Forgive()
-	if d := h.Decide(at(9), 0); d.Park || d.Recent != 2 {
+	h.Forgive(at(last))
+	if d := h.Decide(at(last), 0); d.Park || d.Recent != 2 {
 		t.Errorf("parked %v with %d failures; only the two that nobody is to blame for count", d.Park, d.Recent)
 	}
 	h.Forget()
-	if d := h.Decide(at(9), 0); d.Recent != 0 || !d.Until.Equal(at(9)) {
+	if d := h.Decide(at(last), 0); d.Recent != 0 || !d.Until.Equal(at(last)) {
 		t.Errorf("after forgetting: %+v", d)
+	}
+}
+
+// TestASearchHasItsOwnMeasure: deaths with events in flight may be the search for one, which takes more of them than park otherwise, and is not
+// slowed down; what it is mixed with counts as always.
+func TestASearchHasItsOwnMeasure(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		own, busy int
+		park      bool
+		wait      time.Duration
+	}{
+		{"a search", 0, restart.Search - 1, false, restart.First},
+		{"one that does not end", 0, restart.Search, true, 0},
+		{"failures and a search", restart.Limit - 1, restart.Search - 1, false, 8 * restart.First},
+		{"one failure too many and a search", restart.Limit, 1, true, 0},
+	} {
+		h := failed(0, false, make([]int, c.own)...)
+		for range c.busy {
+			h.Add(restart.Failure{At: at(0), Up: time.Second, Busy: true})
+		}
+		d := h.Decide(at(0), 0)
+		if d.Park != c.park || d.Searched != c.busy || d.Recent != c.own+c.busy || !c.park && !d.Until.Equal(at(0).Add(c.wait)) {
+			t.Errorf("%s: %+v", c.name, d)
+		}
+	}
+}
+
+// TestTheSearchForAGuiltyEventHidesNoOtherFailure: however many deaths it took.
+func TestTheSearchForAGuiltyEventHidesNoOtherFailure(t *testing.T) {
+	h := failed(0, false, 1, 2, 3, 4)
+	for range 40 {
+		h.Add(restart.Failure{At: at(5), Busy: true})
+	}
+	h.Forgive(at(5))
+	if d := h.Decide(at(5), 0); d.Recent != 4 {
+		t.Errorf("%d failures count", d.Recent)
+	}
+}
+
+// TestMoreGuiltyEventsThanThereCanBePark: each was forgiven, and all of them within the period are too many.
+func TestMoreGuiltyEventsThanThereCanBePark(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		guilty int
+		// every is how many seconds lie between them.
+		every float64
+		park  bool
+	}{
+		{"one less", restart.Excuses - 1, 1, false},
+		{"as many", restart.Excuses, 1, true},
+		{"far more", 10 * restart.Excuses, 1, true},
+		{"as many in a longer time", 10 * restart.Excuses, 6.2, false},
+	} {
+		var h restart.History
+		now := start
+		for range c.guilty {
+			now = now.Add(time.Duration(c.every * float64(time.Second)))
+			h.Add(restart.Failure{At: now, Busy: true})
+			h.Forgive(now)
+		}
+		if d := h.Decide(now, 0); d.Park != c.park || d.Recent != 0 {
+			t.Errorf("%s: %+v", c.name, d)
+		}
+		h.Forget()
+		if d := h.Decide(now, 0); d.Park || d.Excused != 0 {
+			t.Errorf("%s, forgotten: %+v", c.name, d)
+		}
 	}
 }
 
@@ -93,7 +162,7 @@ func TestADecisionIsAlwaysWithinItsBounds(t *testing.T) {
 			if !d.Park && (wait < restart.First*8/10 || wait > restart.Longest) {
 				t.Fatalf("waits %v", wait)
 			}
-			if d.Park != (d.Recent >= restart.Limit) {
+			if d.Park != (d.Recent-d.Searched >= restart.Limit || d.Searched >= restart.Search) {
 				t.Fatalf("%+v", d)
 			}
 		}

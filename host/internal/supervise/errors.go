@@ -25,9 +25,14 @@ func (e *DiedError) Error() string {
 }
 
 // parkReason says why a plugin is parked.
-func parkReason(why error, permanent bool, recent int) string {
-	if permanent {
+func parkReason(why error, permanent bool, d restart.Decision) string {
+	switch {
+	case permanent:
 		return why.Error()
+	case d.Excused >= restart.Excuses:
+		return fmt.Sprintf("its processes died at %d events of sessions within %v, which is more than single events explain; the last: %v", d.Excused, restart.Period, why)
+	case d.Searched >= restart.Search:
+		return fmt.Sprintf("%d deaths within %v with events of sessions in flight, none of which explains them; the last: %v", d.Searched, restart.Period, why)
 	}
-	return fmt.Sprintf("%d failures within %v; the last: %v", recent, restart.Period, why)
+	return fmt.Sprintf("%d failures within %v; the last: %v", d.Recent, restart.Period, why)
 }

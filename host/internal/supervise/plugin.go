@@ -19,7 +19,7 @@ import (
 
 // Deps are what all plugins of a host share.
 type Deps struct {
-	Launcher *launch.Launcher
+	Launch   life.Launch
 	Registry *registry.Registry
 	Logger   *slog.Logger
 	Version  string
@@ -116,7 +116,8 @@ func (p *Plugin) Retry() { poke(p.retry) }
 
 // Forgive says that one event of one session was to blame for the last deaths.
 func (p *Plugin) Forgive() {
-	p.d.Ledger.do(&p.spec, (*restart.History).Forgive)
+	now := time.Now()
+	p.d.Ledger.do(&p.spec, func(h *restart.History) { h.Forgive(now) })
 	poke(p.recount)
 }
 
@@ -201,7 +202,8 @@ type attempt struct {
 	// failed says that it was counted.
 	failed  atomic.Bool
 	counted sync.Once
-	upSince atomic.Int64 // in nanoseconds of the epoch, 0 while it is not up
+	// upSince is nil while it is not up.
+	upSince atomic.Pointer[time.Time]
 }
 
 // run is the plugin's goroutine.
@@ -239,19 +241,28 @@ func (p *Plugin) attempt() (*attempt, error) {
 	if len(p.spec.Args) > 0 {
 		known = nil // What it is may lie in another file that an argument names, which may have changed. Asking takes a millisecond.
 	}
+	// While a process serves, it is what it said: another one counts when it takes over.
+	describe := func(d *life.Description) {
+		p.set(func(s *Status) {
+			if p.current == nil {
+				s.Description = d
+			}
+		})
+	}
 	if known != nil {
-		p.set(func(s *Status) { s.Description = known })
+		describe(known)
 	} else {
 		// With each start: the file may not have been there before, or not readable.
 		p.aside.Go(p.recall)
 	}
-	l, err := life.Start(p.ctx, p.d.Launcher, p.spec, life.Options{
+	l, err := life.Start(p.ctx, p.d.Launch, p.spec, life.Options{
 		Generation:  a.generation,
 		HostVersion: p.d.Version,
 		Known:       known,
+		Held:        true,
 		Described: func(d *life.Description) {
 			p.d.Files.describe(facts, as, d)
-			p.set(func(s *Status) { s.Description = d })
+			describe(d)
 			p.d.Changed()
 			if d != known {
 				p.aside.Go(func() { p.keep(d) })
@@ -307,14 +318,19 @@ func (p *Plugin) failed(a *attempt, why error, busy bool) {
 		a.failed.Store(true)
 		now := time.Now()
 		f := restart.Failure{At: now, Busy: busy}
-		if since := a.upSince.Load(); since != 0 {
-			f.Up = now.Sub(time.Unix(0, since))
+		since := a.upSince.Load()
+		if since != nil {
+			f.Up = now.Sub(*since)
 		}
 		p.d.Ledger.do(&p.spec, func(h *restart.History) { h.Add(f) })
+		var start *launch.StartError
 		p.set(func(s *Status) {
 			s.LastError = why.Error()
-			if f.Up > 0 {
+			if since != nil {
 				s.Deaths++
+			}
+			if errors.As(why, &start) && p.current == nil {
+				s.Tail = start.Stderr
 			}
 			if s.Generation == a.generation {
 				p.serving = false
@@ -341,14 +357,14 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 	for {
 		select {
 		case <-p.ctx.Done():
+			a.over.Store(true)
+			p.set(func(s *Status) { s.State, p.serving = Draining, false })
+			p.release() // Another plugin takes over while this one still answers.
 			if successor != nil {
 				if s := <-successor; s.a != nil {
 					p.retire(s.a)
 				}
 			}
-			a.over.Store(true)
-			p.set(func(s *Status) { s.State, p.serving = Draining, false })
-			p.release() // Another plugin takes over while this one still answers.
 			l.End(p.stopping, "the plugin is being stopped")
 			return nil, nil
 		case <-l.Process.Exited():
@@ -359,6 +375,7 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 			p.failed(a, why, false) // Counted before, unless it broke in the moment in which it came up.
 			p.lost(why)
 			if successor != nil {
+				p.set(func(s *Status) { s.State = Starting })
 				if s := <-successor; s.a != nil {
 					p.adopt(s.a)
 					return s.a, nil
@@ -405,11 +422,14 @@ func (p *Plugin) retire(a *attempt) {
 	p.aside.Go(func() { a.life.End(p.stopping, "another process has taken over") })
 }
 
-// adopt makes a process the one that serves.
+// adopt makes a process the one that serves. It begins to fold once all of its units are registered: if it died of the first of them before the
+// next is, the next would be given to a process that is dead, and be to blame for that.
 func (p *Plugin) adopt(a *attempt) {
 	l := a.life
-	a.upSince.Store(time.Now().UnixNano())
+	now := time.Now()
+	a.upSince.Store(&now)
 	p.register(l, l.First, true)
+	l.Instance.Begin()
 	p.mu.Lock()
 	p.current, p.serving = l, !a.failed.Load()
 	if p.status.Generation != 0 {
@@ -417,7 +437,7 @@ func (p *Plugin) adopt(a *attempt) {
 	}
 	p.status.Pid, p.status.Generation = l.Process.Pid(), l.Generation
 	p.status.State, p.status.Reason, p.status.Until = Ready, "", time.Time{}
-	p.status.Since = time.Now()
+	p.status.Since, p.status.Description = now, l.Description
 	p.move()
 	p.mu.Unlock()
 	p.d.Changed()
@@ -450,7 +470,7 @@ func (p *Plugin) rest(why error) {
 		var over <-chan time.Time
 		var timer *time.Timer
 		if d.Park {
-			reason := parkReason(why, permanent, d.Recent)
+			reason := parkReason(why, permanent, d)
 			for _, r := range p.regs {
 				r.Suspend(registry.Parked, reason)
 			}

@@ -249,6 +249,9 @@ func (s *server) Fold(stream pluginproto.Plugin_FoldServer) error {
 	if s.is("bare") {
 		return bare(stream)
 	}
+	if wait, err := time.ParseDuration(s.modes["die-in"]); err == nil {
+		time.AfterFunc(wait, func() { panic("a panic in the background") })
+	}
 	if s.is("mute-once") && s.first("mute-once") {
 		return mute(stream)
 	}
