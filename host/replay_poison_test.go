@@ -89,6 +89,10 @@ func TestAReplayFindsTheUnitThatEndsItsProcess(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if watched {
+					same(t, "changes that were told and kept", len(res.Changes), 0)
+					res.Changes = w.told
+				}
 				poisoned(t, res)
 				if message := res.Unavailable["count"].Message; how == "goroutine" && !strings.Contains(message, "panic: poisoned in a goroutine") {
 					t.Errorf("the panic is not in %q", message)

@@ -125,6 +125,7 @@ func TestALogThatIsRefusedSaysWhere(t *testing.T) {
 // watcher notes what it hears, and fails or calls where it is told to.
 type watcher struct {
 	heard  []string
+	told   []host.ReplayChange
 	failAt int64
 	err    error
 	call   func()
@@ -137,6 +138,7 @@ func (w *watcher) Accepted(h event.Header, events int64) error {
 
 func (w *watcher) Event(ev *event.Event, list []host.ReplayChange) error {
 	w.heard = append(w.heard, strings.TrimSpace(fmt.Sprintf("%d %s %s", ev.Seq, ev.Type, changes(list))))
+	w.told = append(w.told, list...)
 	if w.call != nil {
 		w.call()
 	}
