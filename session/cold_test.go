@@ -3,6 +3,8 @@ package session
 import (
 	"context"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/foldhost/foldhost/eventlog/memory"
 )
@@ -27,4 +29,21 @@ func TestColdHandlesAreLight(t *testing.T) {
 	if sl.core != nil {
 		t.Error("the handle keeps the core")
 	}
+}
+
+// The same when it went cold by itself.
+func TestIdleHandlesAreLight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		set := NewSet(memory.New(), Options{IdleAfter: time.Minute})
+		defer set.Close()
+		s, err := set.Create(context.Background(), New{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sl := s.slot.Load()
+		<-sl.drained
+		if sl.core != nil || s.Live() {
+			t.Error("the handle keeps the core")
+		}
+	})
 }

@@ -2,10 +2,13 @@ package session_test
 
 import (
 	"context"
+	"errors"
 	"testing"
+	"testing/synctest"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/eventlog/logtest"
 	"github.com/foldhost/foldhost/eventlog/memory"
 	"github.com/foldhost/foldhost/session"
 )
@@ -115,4 +118,81 @@ func TestDriverThatPanicsWhenAttached(t *testing.T) {
 	if head, ok := d.head("s"); !ok || head != 1 {
 		t.Errorf("head %d, %v", head, ok)
 	}
+}
+
+// Given a set that closes while a session is being created, then the creation stands, and nothing is attached once the set is closed.
+func TestACreationThatMeetsTheClose(t *testing.T) {
+	o, l := driven(t)
+	store := logtest.Slow(memory.New())
+	set := session.NewSet(store, o)
+	gate := store.Hold(logtest.Create)
+	created, closed := make(chan error), make(chan error)
+	go func() {
+		s, err := set.Create(context.Background(), session.New{Header: event.Header{ID: "s"}})
+		if err == nil && s.Live() {
+			t.Error("live in a set that is closed")
+		}
+		created <- err
+	}()
+	<-gate.Arrived()
+	go func() { closed <- set.Close() }()
+	for !errors.Is(openErr(set, "other"), session.ErrClosed) {
+	}
+	gate.Release()
+	if err := <-created; err != nil {
+		t.Errorf("it was created, and yet: %v", err)
+	}
+	if err := <-closed; err != nil {
+		t.Error(err)
+	}
+	if _, ok := l.head("s"); ok {
+		t.Error("a drive is attached")
+	}
+	if _, err := store.Info(context.Background(), "s"); err != nil {
+		t.Errorf("the log: %v", err)
+	}
+}
+
+// slowDriver is a driver that attaches when it is told to.
+type slowDriver struct {
+	*ledger
+	attach chan struct{}
+}
+
+func (d slowDriver) Attach(s *session.Session, head int64) session.Drive {
+	<-d.attach
+	return d.ledger.Attach(s, head)
+}
+
+// Given a driver that takes its time with a new session, when somebody who waits for the session leaves, then the creation goes on.
+func TestAWaiterThatLeavesACreation(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		o := quiet()
+		d := slowDriver{newLedger(t), make(chan struct{})}
+		o.Driver = d
+		set := session.NewSet(memory.New(), o)
+		created, opened := make(chan error), make(chan error)
+		go func() {
+			_, err := set.Create(context.Background(), session.New{Header: event.Header{ID: "s"}})
+			created <- err
+		}()
+		synctest.Wait()
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() { _, err := set.Open(ctx, "s"); opened <- err }()
+		synctest.Wait()
+		cancel()
+		wantIs(t, <-opened, context.Canceled)
+		close(d.attach)
+		if err := <-created; err != nil {
+			t.Error(err)
+		}
+		s, err := set.Open(context.Background(), "s")
+		if err != nil || !s.Live() {
+			t.Errorf("not live: %v", err)
+		}
+		wantEqual(t, "attached", d.attaches, 1)
+		if err := set.Close(); err != nil {
+			t.Error(err)
+		}
+	})
 }

@@ -2,7 +2,9 @@ package session_test
 
 import (
 	"context"
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/foldhost/foldhost/event"
@@ -65,6 +67,8 @@ func TestForkBoundary(t *testing.T) {
 			if tt.code != "" {
 				if e := wantErr[*session.ForkError](t, err); e != nil && (e.Code != tt.code || e.Session != "source") {
 					t.Errorf("got %s of %s, want %s", e.Code, e.Session, tt.code)
+				} else if last := fmt.Sprint(len(tt.source) - 1); e != nil && e.Code == session.ForkInvalidBoundary && len(tt.source) > 0 && !strings.Contains(e.Reason, last) {
+					t.Errorf("%q does not name the last seq, %s", e.Reason, last)
 				}
 				_, err := set.Open(ctx, "child")
 				wantErr[*eventlog.NotFoundError](t, err)
@@ -152,6 +156,27 @@ func TestForkInherits(t *testing.T) {
 	}
 }
 
+// Given a child that somebody else makes while its source is looked at, then it is there already.
+func TestForkToAnIDThatIsTakenMeanwhile(t *testing.T) {
+	store := logtest.Slow(memory.New())
+	set := newSet(t, store, quiet())
+	create(t, set, session.New{Header: event.Header{ID: "source"}})
+	gate := store.Hold(logtest.Create)
+	done := make(chan error)
+	go func() {
+		_, err := set.Fork(context.Background(), "source", session.Fork{Child: "child"})
+		done <- err
+	}()
+	<-gate.Arrived()
+	if _, err := store.Store.Create(context.Background(), eventlog.Creation{Header: event.Header{ID: "child"}}); err != nil {
+		t.Fatal(err)
+	}
+	gate.Release()
+	if e := wantErr[*session.ForkError](t, <-done); e != nil && (e.Code != session.ForkChildExists || e.Session != "child") {
+		t.Errorf("got %s of %s", e.Code, e.Session)
+	}
+}
+
 // growing is a store in which somebody appends to a log whenever another one is created.
 type growing struct {
 	eventlog.Store
@@ -207,6 +232,8 @@ func TestForkTurn(t *testing.T) {
 		{"inside the open turn", open, at(10), -1},
 		{"at the start of the open turn", open, at(9), -1},
 		{"past the end with an open turn", open, at(99), 9},
+		{"right behind the end with an open turn", open, at(11), 9},
+		{"an end without a start behind a turn", []step{turnStart(1), turnEnd(1), turnEnd(1), turnStart(2), turnEnd(2)}, at(0), 3},
 		{"before the open turn", open, at(8), 9},
 		{"no turns", []step{note("x")}, nil, -1},
 		{"no turns, at an event", []step{note("x")}, at(0), -1},

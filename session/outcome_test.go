@@ -143,6 +143,22 @@ func TestUnknownOutcomeOfAStoreThatIsNotSound(t *testing.T) {
 	}
 }
 
+// Given a log that was empty when the store was asked and grew since, when it is opened, then the session begins with the empty log, and catches up when it appends.
+func TestOpeningWhatGrows(t *testing.T) {
+	store := &lying{SlowStore: logtest.Slow(memory.New())}
+	s := create(t, newSet(t, store, quiet()), session.New{})
+	appendAll(t, s, user("theirs"))
+	if err := s.Detach(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	store.info = func(i *eventlog.Info) { i.Seq = 0 }
+	wantEqual(t, "surface", state(t, s), session.SurfaceState{AsOfSeq: -1})
+	store.info = nil
+	_, err := appendStep(s, user("ours"))
+	wantErr[*eventlog.SeqConflictError](t, err)
+	wantEqual(t, "nodes", state(t, s).Nodes, []int64{0})
+}
+
 var errUnreadable = errors.New("unreadable")
 
 func isDamage(seq int64) func(error) bool {
