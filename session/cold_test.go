@@ -2,10 +2,12 @@ package session
 
 import (
 	"context"
+	"encoding/json"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog/memory"
 )
 
@@ -46,4 +48,32 @@ func TestIdleHandlesAreLight(t *testing.T) {
 			t.Error("the handle keeps the core")
 		}
 	})
+}
+
+// Given a session whose log rewrites a tool result, then the result that was compared with is not kept: after the append, and after opening from the log.
+func TestASessionAtRestHoldsNoEvent(t *testing.T) {
+	set := NewSet(memory.New(), Options{})
+	defer set.Close()
+	ctx := context.Background()
+	s, err := set.Create(ctx, New{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	result := json.RawMessage(`{"message":{"id":"r","role":"user","content":[{"type":"tool-result","toolCallId":"c","content":[]}],"source":{"kind":"tool","callId":"c"}}}`)
+	for _, in := range []Intent{{Op: event.Append()}, {Op: event.Replace(0, 0), Sources: []int64{0}}} {
+		if _, err := s.Append(ctx, event.ToolResult, result, in); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, when := range []string{"appended", "opened"} {
+		if n := len(s.slot.Load().core.planner.rewritten); n > 0 {
+			t.Errorf("%s: %d events are kept", when, n)
+		}
+		if err := s.Detach(ctx); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Surface().State(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
 }
