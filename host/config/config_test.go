@@ -107,6 +107,10 @@ func TestWhatIsWrongIsNamedWithItsPlace(t *testing.T) {
 		{"a second document", "data: x\n---\ndata: y\n", 2, 1, ""},
 		{"no YAML", "data: [", 1, 1, ""},
 		{"a tab", "plugins:\n\ttodo: {}\n", 2, 1, ""},
+		{"a tab behind spaces", "plugins:\n  todo:\n  \tconfig: {}\n", 3, 3, ""},
+		{"a tab in the first line", "\tplugins:\n", 1, 1, ""},
+		{"a tab that is not in the indentation", "data: x\nplugins:\ttodo:\tx\n", 2, 1, ""},
+		{"a tab before a list", "plugins:\n  todo:\n    args:\n\t- x\n", 4, 1, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			f, err := config.Parse(path, []byte(c.text))
@@ -122,6 +126,58 @@ func TestWhatIsWrongIsNamedWithItsPlace(t *testing.T) {
 				t.Errorf("it says %q", err)
 			}
 		})
+	}
+}
+
+// TestNumbersOfAConfigKeepEveryDigit: given a number in any notation of YAML, the plugin is given that number, or it is refused at its place; it is never
+// rounded and never text.
+func TestNumbersOfAConfigKeepEveryDigit(t *testing.T) {
+	for text, want := range map[string]string{
+		"7": "7", "-7": "-7", "+7": "7", "0": "0", "-0": "0", "1_000": "1000",
+		"0x10": "16", "0o17": "15", "017": "15", "0b11": "3", "08": "8", "-0x10": "-16",
+		"1.10": "1.10", ".5": "0.5", "-.5": "-0.5", "5.": "5", "+1.5": "1.5", "1e3": "1e3", "1E+3": "1E+3", "007.50": "7.50", "1_0.5": "10.5",
+		"18446744073709551615":                 "18446744073709551615",
+		"123456789012345678901234567890":       "123456789012345678901234567890",
+		"-123456789012345678901234567890":      "-123456789012345678901234567890",
+		"0xffffffffffffffffffff":               "1208925819614629174706175",
+		"0.1234567890123456789012345678901234": "0.1234567890123456789012345678901234",
+		"!!float 3":                            "3",
+		"!!int '12'":                           "12",
+		"1e400":                                "",
+		"-1e400":                               "",
+		"1e999999999":                          "",
+		"!!float 1e400":                        "",
+		"-0.0":                                 "",
+		".inf":                                 "",
+		".nan":                                 "",
+		"!!int 1.5":                            "",
+		"!!int x":                              "",
+		"0x" + strings.Repeat("f", 2000):       `"0x` + strings.Repeat("f", 2000) + `"`,
+		strings.Repeat("9", 400):               "",
+		"'1e400'":                              `"1e400"`,
+		`"7"`:                                  `"7"`,
+		"!!str 7":                              `"7"`,
+		"12e":                                  `"12e"`,
+		"1:30":                                 `"1:30"`,
+		"1.2.3":                                `"1.2.3"`,
+		"-":                                    "",
+	} {
+		f, err := config.Parse(path, []byte("plugins:\n  p:\n    config:\n      a: "+text+"\n"))
+		if want != "" {
+			if err != nil || string(f.Plugins["p"].Config) != `{"a":`+want+"}" {
+				t.Errorf("%s: %v, want %s", text, err, want)
+				if err == nil {
+					t.Logf("it is %s", f.Plugins["p"].Config)
+				}
+			}
+			continue
+		}
+		var e *config.Error
+		if !errors.As(err, &e) {
+			t.Errorf("%s is taken as %s", text, f.Plugins["p"].Config)
+		} else if p := e.Problems[0]; p.Line != 4 || p.Column < 1 {
+			t.Errorf("%s: %+v", text, p)
+		}
 	}
 }
 

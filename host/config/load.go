@@ -73,11 +73,11 @@ func Parse(path string, text []byte) (file *File, err error) {
 	case errors.Is(err, io.EOF):
 		return f, nil
 	case err != nil:
-		return nil, &Error{File: path, Problems: []Problem{syntax(err)}}
+		return nil, &Error{File: path, Problems: []Problem{syntax(err, text)}}
 	}
 	if err := d.Decode(&more); !errors.Is(err, io.EOF) {
 		if err != nil {
-			return nil, &Error{File: path, Problems: []Problem{syntax(err)}}
+			return nil, &Error{File: path, Problems: []Problem{syntax(err, text)}}
 		}
 		r.fail(&more, "", "holds a second document; one file is one configuration")
 	}
@@ -91,14 +91,34 @@ func Parse(path string, text []byte) (file *File, err error) {
 }
 
 // syntax makes a problem of what the parser says, which has a line at best.
-func syntax(err error) Problem {
-	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	p := Problem{Reason: text}
+func syntax(err error, text []byte) Problem {
+	said := strings.TrimPrefix(err.Error(), "yaml: ")
+	p := Problem{Reason: said}
 	var line int
-	if n, _ := fmt.Sscanf(text, "line %d:", &line); n == 1 {
-		_, rest, _ := strings.Cut(text, ": ")
+	if n, _ := fmt.Sscanf(said, "line %d:", &line); n == 1 {
+		_, rest, _ := strings.Cut(said, ": ")
 		p.Line, p.Column, p.Reason = line, 1, rest
 	}
 	p.Reason = "is not YAML: " + p.Reason
+	if line, column := tabbed(text, p.Line); line > 0 {
+		p.Line, p.Column = line, column
+		p.Reason += "; the line is indented with a tab, where YAML takes spaces"
+	}
 	return p
+}
+
+// tabbed finds a tab in the indentation of a line that the parser stumbled over, which it calls a character and no more. The parser names the line or one
+// beside it, or none (0) where it is the first. 0: there is no tab.
+func tabbed(text []byte, near int) (line, column int) {
+	at := 0
+	for l := range bytes.Lines(text) {
+		if at++; at < near-1 || at > near+1 {
+			continue
+		}
+		indent := l[:len(l)-len(bytes.TrimLeft(l, " \t"))]
+		if i := bytes.IndexByte(indent, '\t'); i >= 0 && (line == 0 || at == near) {
+			line, column = at, i+1
+		}
+	}
+	return line, column
 }

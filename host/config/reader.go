@@ -335,22 +335,16 @@ func (r *reader) appendScalar(dst []byte, n *yaml.Node, path string) []byte {
 		return append(dst, "null"...)
 	case "!!bool":
 		return strconv.AppendBool(dst, r.bool(n, path))
-	case "!!str", "!!timestamp": // A date is text: JSON has no other form for it.
+	case "!!str":
+		// A number that no Go type holds is text to the parser, unless somebody said so by quotes or a tag.
+		if n.Style == 0 && isNumber(n.Value) {
+			return r.appendNumber(dst, n, path)
+		}
 		return event.AppendString(dst, n.Value)
-	case "!!int":
-		var i int64
-		if n.Decode(&i) != nil {
-			r.fail(n, path, "is %s, which is no integer that JSON carries exactly", n.Value)
-		}
-		return strconv.AppendInt(dst, i, 10)
-	case "!!float":
-		var f float64
-		err := n.Decode(&f)
-		text, jsonErr := json.Marshal(f)
-		if err != nil || jsonErr != nil {
-			r.fail(n, path, "is %s, which is no number in JSON", n.Value)
-		}
-		return append(dst, text...)
+	case "!!timestamp": // A date is text: JSON has no other form for it.
+		return event.AppendString(dst, n.Value)
+	case "!!int", "!!float":
+		return r.appendNumber(dst, n, path)
 	default:
 		r.fail(n, path, "has the tag %s, which has no form in JSON", tag)
 		return dst
