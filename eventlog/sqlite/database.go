@@ -13,27 +13,27 @@ import (
 	sqlite3 "github.com/ncruces/go-sqlite3"
 )
 
-// ensure makes the database when there is none, and otherwise looks whether the file is one that can be opened, without changing it.
-func ensure(path string, d *disk) error {
+// ensureDatabase makes the database when there is none, and otherwise looks whether the file is one that can be opened, without changing it.
+func ensureDatabase(path string, d *disk) error {
 	f, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, err := os.Stat(path + "-wal"); err == nil {
 			return &DamagedError{Path: path, Reason: "it is gone, and the changes that belong to it (" + filepath.Base(path) + "-wal) are there: put it back beside them"}
 		}
-		return create(path, d)
+		return makeDatabase(path, d)
 	}
 	if err != nil {
 		return dirError(filepath.Dir(path), err)
 	}
 	defer f.Close()
-	return inspect(path, f)
+	return inspectHeader(path, f)
 }
 
 // headerSize is that of a SQLite database.
 const headerSize = 100
 
-// inspect reads the header of a database: that it is one, ours, and not newer.
-func inspect(path string, r io.Reader) error {
+// inspectHeader reads the header of a database: that it is one, ours, and not newer.
+func inspectHeader(path string, r io.Reader) error {
 	var h [headerSize]byte
 	switch n, err := io.ReadFull(r, h[:]); {
 	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
@@ -53,8 +53,8 @@ func inspect(path string, r io.Reader) error {
 	return nil
 }
 
-// create makes a new database beside its place and moves it there when it is whole and on disk, so that what stands at the place is never half made.
-func create(path string, d *disk) (err error) {
+// makeDatabase makes a new database beside its place and moves it there when it is whole and on disk, so that what stands at the place is never half made.
+func makeDatabase(path string, d *disk) (err error) {
 	dir := filepath.Dir(path)
 	making := path + ".new"
 	for _, leftover := range []string{making, making + "-wal", making + "-shm"} {

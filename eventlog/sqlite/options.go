@@ -18,6 +18,8 @@ type Options struct {
 
 	// base is where files are; tests put a disk there that fails.
 	base vfs.VFSFilename
+	// walPages is after how many pages the WAL is taken over.
+	walPages int
 }
 
 // Durability says what has happened when an append returns.
@@ -56,6 +58,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.walPages <= 0 {
+		o.walPages = walPages
 	}
 	if o.base == nil {
 		o.base = vfs.Find("os").(vfs.VFSFilename)

@@ -72,7 +72,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 }
 
 func (s *Store) open(o Options) error {
-	if err := ensure(s.path, s.disk); err != nil {
+	if err := ensureDatabase(s.path, s.disk); err != nil {
 		return err
 	}
 	c, err := openConn(s.path, s.disk,
@@ -88,7 +88,7 @@ func (s *Store) open(o Options) error {
 	if err != nil {
 		return err
 	}
-	s.writer = newWriter(s, c)
+	s.writer = newWriter(s, c, o.walPages)
 	// A database whose header says nothing of a newer format may have one in its WAL. This is also the first look at its pages.
 	if err := migrate(c, s.path, migrations); err != nil {
 		return err

@@ -12,19 +12,20 @@ const (
 	// 4,000 pages, 16 MiB: taken over in some tens of milliseconds, and large enough that a page which is changed by every commit is written to the
 	// database once for some hundred of them.
 	walPages = 4000
-	// 32,000 pages, 128 MiB: readers have followed each other so closely, or one has read for so long, that the WAL could not start over. From here on the writer waits
-	// for them, for as long as restartWait; ours are done within a page.
-	walPagesMax = 8 * walPages
+	// 8 times that, 128 MiB: readers have followed each other so closely, or one has read for so long, that the WAL could not start over. From here on the writer
+	// waits for them, for as long as restartWait; ours are done within a page.
+	walPatience = 8
 )
 
 const restartWait = 100 * time.Millisecond
 
-// walStep says how the WAL is to be taken over into the database when it has so many pages and had tried of them at the last attempt, if at all.
-func walStep(pages, tried int) (mode sqlite3.CheckpointMode, now bool) {
+// walStep says how the WAL is to be taken over into the database when it has so many pages and had tried of them at the last attempt, if at all; step is after how
+// many pages to try.
+func walStep(pages, tried, step int) (mode sqlite3.CheckpointMode, now bool) {
 	switch {
-	case pages-tried < walPages:
+	case pages-tried < step:
 		return 0, false
-	case pages >= walPagesMax:
+	case pages >= walPatience*step:
 		return sqlite3.CHECKPOINT_RESTART, true
 	}
 	return sqlite3.CHECKPOINT_PASSIVE, true
@@ -33,12 +34,13 @@ func walStep(pages, tried int) (mode sqlite3.CheckpointMode, now bool) {
 // fold takes the WAL over into the database when it is time. Appends wait meanwhile, some tens of milliseconds; beside them it would never get to the end of a WAL
 // that grows.
 func (w *writer) fold() {
-	if mode, now := walStep(w.pages, w.tried); now && w.s.Failed() == nil {
+	if mode, now := walStep(w.pages, w.tried, w.walPages); now && w.s.Failed() == nil {
 		w.takeOver(mode)
 	}
 }
 
-func (w *writer) takeOver(mode sqlite3.CheckpointMode) {
+// takeOver says whether the whole WAL is in the database.
+func (w *writer) takeOver(mode sqlite3.CheckpointMode) bool {
 	w.s.disk.take()
 	crash("fold")
 	var pages, folded int
@@ -55,8 +57,10 @@ func (w *writer) takeOver(mode sqlite3.CheckpointMode) {
 	case err == nil && pages == folded:
 		// The next commit starts the WAL over.
 		w.pages, w.tried = 0, 0
+		return true
 	case err == nil, errors.Is(err, sqlite3.BUSY):
 	default:
 		w.s.log.Warn("changes cannot be taken over from the WAL into the database now; they stay where they are", "dir", w.s.dir, "error", w.failure(err))
 	}
+	return false
 }

@@ -45,8 +45,9 @@ type writer struct {
 	committed []func()
 
 	// pages is the length of the WAL, tried what it was when it was last taken over.
-	pages, tried int
-	// trash are the logs that are still to be swept. swept says that one has been, and the WAL still has what it held; stuck that there was no room to sweep.
+	pages, tried, walPages int
+	// trash are the logs that are still to be swept. swept says that one has been, and the WAL still has what it held; stuck that
+	// neither can be helped before something changes.
 	trash        []int64
 	swept, stuck bool
 	record       []byte
@@ -68,10 +69,10 @@ type statements struct {
 	addPast, dropPast, dropPasts *sqlite3.Stmt
 }
 
-func newWriter(s *Store, c *conn) *writer {
+func newWriter(s *Store, c *conn, walPages int) *writer {
 	return &writer{
 		s: s, c: c, bell: make(chan struct{}, 1), done: make(chan struct{}),
-		heads: map[string]*log{}, types: map[string]int64{},
+		heads: map[string]*log{}, types: map[string]int64{}, walPages: walPages,
 	}
 }
 
@@ -198,9 +199,9 @@ func (w *writer) work() {
 			return
 		case w.collectAbandoned() && !w.stuck && w.s.Failed() == nil:
 			w.group(nil)
-		case w.swept && w.s.Failed() == nil:
-			w.swept = false
-			w.takeOver(sqlite3.CHECKPOINT_TRUNCATE)
+		case w.swept && !w.stuck && w.s.Failed() == nil:
+			w.swept = !w.takeOver(sqlite3.CHECKPOINT_TRUNCATE)
+			w.stuck = w.swept
 		default:
 			<-w.bell
 		}
