@@ -39,6 +39,21 @@ func reopen(t testing.TB, dir string, o Options) *Store {
 	return s
 }
 
+// memoryDir gives a directory that is no disk, where there is one: for tests that open hundreds of stores, and whose faults are made.
+func memoryDir(t testing.TB) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/dev/shm", "foldhost-test-")
+	if err != nil {
+		return t.TempDir()
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
+}
+
 func closeStore(t testing.TB, s *Store) {
 	t.Helper()
 	if err := s.Close(); err != nil {

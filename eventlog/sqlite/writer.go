@@ -212,18 +212,24 @@ func (w *writer) work() {
 // group makes the change of a request and those of all that wait, or come meanwhile, in one transaction, and sweeps a little when there is something to sweep. Without a request it only
 // sweeps.
 func (w *writer) group(r *request) {
+	// Whoever has been taken from the line is in the group, and gets its answer whatever happens.
 	var group []*request
 	size := 0
+	if r != nil {
+		group = append(group, r)
+	}
 	err := w.transaction(func() error {
-		for ; r != nil; r = w.more(len(group), size) {
-			if err := r.ctx.Err(); err != nil {
-				r.finish(err)
-				continue
+		for i := 0; i < len(group); i++ {
+			r := group[i]
+			if r.err = r.ctx.Err(); r.err == nil {
+				r.err = r.apply(w)
 			}
-			group = append(group, r)
-			size += r.size
-			if r.err = r.apply(w); isDB(r.err) {
+			if isDB(r.err) {
 				return r.err
+			}
+			size += r.size
+			if next := w.more(len(group), size); next != nil {
+				group = append(group, next)
 			}
 		}
 		crash("group/applied")
@@ -250,7 +256,10 @@ func (w *writer) group(r *request) {
 func (w *writer) single(group []*request) {
 	for _, r := range group {
 		err := w.transaction(func() error {
-			if r.err = r.apply(w); isDB(r.err) {
+			if r.err = r.ctx.Err(); r.err == nil {
+				r.err = r.apply(w)
+			}
+			if isDB(r.err) {
 				return r.err
 			}
 			return nil
