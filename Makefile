@@ -32,7 +32,7 @@ lint: ## format, vet, staticcheck (built from tools/lint.mod, so that go.mod sta
 	$(GO) vet ./...
 	$(GO) tool $(LINT) staticcheck ./...
 
-bench: ## the figures and ratios of docs/performance.md, one run
+bench: ## the figures and ratios of docs/performance.md, one run, plugin processes included
 	$(GO) run ./tools/bench -benchtime $(BENCHTIME)
 
 fuzz: ## every fuzz target for FUZZTIME, a time or a number of inputs (3000x)
