@@ -14,8 +14,8 @@ type badDisk struct {
 	// fault says what the nth operation of a kind on a file gets, counted from 1 by kind and file; nil is what the disk says.
 	fault func(op diskOp, path string, n int) error
 	count map[string]int
-	// fired counts faults.
-	fired int
+	// fired counts faults, reads what was read.
+	fired, reads int
 }
 
 func newBadDisk() *badDisk {
@@ -80,6 +80,13 @@ func (f *badFile) WriteAt(p []byte, off int64) (int, error) {
 		return n, err
 	}
 	return f.diskFile.WriteAt(p, off)
+}
+
+func (f *badFile) ReadAt(p []byte, off int64) (int, error) {
+	f.d.mu.Lock()
+	f.d.reads++
+	f.d.mu.Unlock()
+	return f.diskFile.ReadAt(p, off)
 }
 
 func (f *badFile) Sync(flags vfs.SyncFlag) error {
