@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -64,6 +65,38 @@ func TestAPluginThatDoesNotComeUpIsNamedAndHurtsNobody(t *testing.T) {
 			s := newSession(t, h, "s")
 			step(t, s, 5)
 			same(t, "the good plugin's value", value(t, h, s, "good/sum"), "5")
+		})
+	}
+}
+
+// TestWhatTheSystemWillNotExecuteIsParkedAtOnce: given a file whose start must fail in the same way again, it is tried once.
+func TestWhatTheSystemWillNotExecuteIsParkedAtOnce(t *testing.T) {
+	if runtime.GOOS == "windows" {
+		t.Skip("skipped: there are no scripts with #! here")
+	}
+	script := func(text string) config.Plugin {
+		path := filepath.Join(t.TempDir(), "script")
+		if err := os.WriteFile(path, []byte(text), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		return config.Plugin{Command: path}
+	}
+	long := wrong(t)
+	long.Env = []string{"LONG=" + strings.Repeat("x", 4<<20)}
+	for name, c := range map[string]config.Plugin{
+		"an interpreter that is missing":    script("#!/no/such/shell\n"),
+		"an interpreter that is no program": script("#!/dev/null\n"),
+		"no interpreter":                    script("#!\n"),
+		"no program":                        script("text"),
+		"too much of an environment":        long,
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := openHost(t, plugs{"bad": c})
+			p := plugin(t, h, "bad")
+			if p.State != host.PluginParked || p.Reason == "" || p.Restarts != 0 {
+				t.Errorf("it is %s after %d restarts: %s", p.State, p.Restarts, p.Reason)
+			}
+			t.Log(p.Reason)
 		})
 	}
 }

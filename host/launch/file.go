@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 )
 
 // File is a plugin's file that passed the checks, open for reading. Close it.
@@ -28,6 +29,7 @@ type File struct {
 const (
 	FileMissing       = "missing"
 	FileDanglingLink  = "dangling-link"
+	FileLinkLoop      = "link-loop"
 	FileDirectory     = "directory"
 	FileIrregular     = "irregular"
 	FileUnreadable    = "unreadable"
@@ -78,7 +80,11 @@ func Inspect(path string) (*File, error) {
 	}
 	file, err := os.Open(path)
 	if err != nil {
-		return refuse(FileUnreadable, "let the host's user read it: chmod +r "+path, err, "cannot be read")
+		remedy := ""
+		if errors.Is(err, fs.ErrPermission) {
+			remedy = "let the host's user read it: chmod +r " + path
+		}
+		return refuse(FileUnreadable, remedy, err, "cannot be read: %v", plainOf(err))
 	}
 	f := &File{Path: path, Resolved: path, file: file}
 	if resolved, err := filepath.EvalSymlinks(path); err == nil {
@@ -88,7 +94,7 @@ func Inspect(path string) (*File, error) {
 		f.Close()
 		return nil, err
 	}
-	f.Format = readFormat(file)
+	f.Format = readFormat(file, info.Size())
 	return f, nil
 }
 
@@ -148,13 +154,22 @@ func (f *File) checkOwner(path string, info fs.FileInfo, what string) error {
 }
 
 func refuseMissing(path string, err error) (*File, error) {
-	refused := &FileError{Path: path, Rule: FileUnreadable, Reason: "cannot be looked at", Remedy: "let the host's user read its directory", Err: err}
-	if errors.Is(err, fs.ErrNotExist) {
-		refused.Rule, refused.Reason, refused.Remedy = FileMissing, "does not exist", ""
-		if target, err := os.Readlink(path); err == nil {
-			refused.Rule, refused.Reason = FileDanglingLink, fmt.Sprintf("is a link to %s, which does not exist", target)
-			refused.Remedy = "remove the link, or put the file back"
+	refused := &FileError{Path: path, Rule: FileUnreadable, Reason: fmt.Sprintf("cannot be looked at: %v", plainOf(err)), Err: err}
+	target, notLink := os.Readlink(path)
+	switch {
+	case errors.Is(err, fs.ErrPermission):
+		refused.Remedy = "let the host's user enter its directory"
+	case errors.Is(err, syscall.ELOOP):
+		refused.Rule, refused.Reason = FileLinkLoop, "is reached by links that lead in a circle"
+		if notLink == nil {
+			refused.Reason = fmt.Sprintf("is a link to %s, and from there links lead in a circle", target)
 		}
+		refused.Remedy = "make the link name the file itself"
+	case errors.Is(err, fs.ErrNotExist) && notLink == nil:
+		refused.Rule, refused.Reason = FileDanglingLink, fmt.Sprintf("is a link to %s, which does not exist", target)
+		refused.Remedy = "remove the link, or put the file back"
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+		refused.Rule, refused.Reason = FileMissing, "does not exist"
 	}
 	return nil, refused
 }

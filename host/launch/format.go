@@ -6,10 +6,13 @@ import (
 	"encoding/binary"
 	"fmt"
 	"io"
+	"io/fs"
+	"math"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 )
 
 // Format is what a file's first bytes say it is. The zero Format is none that can be run.
@@ -19,17 +22,21 @@ type Format struct {
 	// OS and Archs are in Go's names; a Mach-O file may hold several. An architecture that Go does not know is "unknown".
 	OS    string
 	Archs []string
-	// Interpreter is what the first line of a script names.
+	// Interpreter is what the first line of a script names, byte for byte; empty where it names none.
 	Interpreter string
+	// Truncated says that the file ends before what its header promises.
+	Truncated bool
 }
 
 // headerBytes is how much of a file is read to tell its format: the headers of all formats lie in it.
 const headerBytes = 4 << 10
 
-func readFormat(r io.ReaderAt) Format {
+func readFormat(r io.ReaderAt, size int64) Format {
 	buf := make([]byte, headerBytes)
 	n, _ := r.ReadAt(buf, 0)
-	return parseFormat(buf[:n])
+	f := parseFormat(buf[:n])
+	f.Truncated = f.Kind == "elf" && elfEnd(buf[:n]) > uint64(size)
+	return f
 }
 
 // parseFormat reads the beginning of a file. It takes any bytes.
@@ -37,13 +44,14 @@ func parseFormat(b []byte) Format {
 	switch {
 	case bytes.HasPrefix(b, []byte("#!")):
 		line, _, _ := bytes.Cut(b[2:], []byte{'\n'})
-		interpreter := ""
-		if words := strings.Fields(string(line)); len(words) > 0 {
-			interpreter = words[0]
+		// As the system reads it: a carriage return at the end belongs to the name.
+		interpreter := strings.TrimLeft(string(line), " \t")
+		if end := strings.IndexAny(interpreter, " \t\x00"); end >= 0 {
+			interpreter = interpreter[:end]
 		}
-		return Format{Kind: "script", Interpreter: printable(interpreter)}
-	case bytes.HasPrefix(b, []byte("\x7fELF")) && len(b) >= 20:
-		return elfFormat(b)
+		return Format{Kind: "script", Interpreter: interpreter}
+	case bytes.HasPrefix(b, []byte("\x7fELF")):
+		return elfFormat(append(slices.Clip(b), make([]byte, max(0, elfHeader-len(b)))...))
 	case bytes.HasPrefix(b, []byte("MZ")) && len(b) >= 0x40:
 		at := int64(binary.LittleEndian.Uint32(b[0x3c:]))
 		if at+6 > int64(len(b)) || string(b[at:at+4]) != "PE\x00\x00" {
@@ -88,6 +96,52 @@ func elfFormat(b []byte) Format {
 		f.Archs = []string{name}
 	}
 	return f
+}
+
+// elfHeader is as long as the longer of the two headers.
+const elfHeader = 64
+
+// elfEnd is where the last segment that is loaded ends, or the table of segments where that says nothing. It takes any bytes that begin as the format does.
+func elfEnd(b []byte) uint64 {
+	if len(b) < elfHeader {
+		return elfHeader // No program is as short.
+	}
+	order := binary.ByteOrder(binary.LittleEndian)
+	if b[5] == 2 {
+		order = binary.BigEndian
+	}
+	const load = 1
+	count, size := uint64(order.Uint16(b[56:])), uint64(order.Uint16(b[54:]))
+	table := order.Uint64(b[32:])
+	segment := func(p []byte) (kind uint32, offset, bytes uint64) {
+		return order.Uint32(p), order.Uint64(p[8:]), order.Uint64(p[32:])
+	}
+	least := uint64(56)
+	if b[4] == 1 {
+		count, size, table, least = uint64(order.Uint16(b[44:])), uint64(order.Uint16(b[42:])), uint64(order.Uint32(b[28:])), 32
+		segment = func(p []byte) (uint32, uint64, uint64) {
+			return order.Uint32(p), uint64(order.Uint32(p[4:])), uint64(order.Uint32(p[16:]))
+		}
+	}
+	end := addUp(table, count*size)
+	for i := range count {
+		at := addUp(table, i*size)
+		if size < least || at > uint64(len(b)) || uint64(len(b))-at < least {
+			break // The rest of the table lies behind what was read; nearly never.
+		}
+		if kind, offset, bytes := segment(b[at:]); kind == load {
+			end = max(end, addUp(offset, bytes))
+		}
+	}
+	return end
+}
+
+// addUp adds without wrapping round.
+func addUp(a, b uint64) uint64 {
+	if a > math.MaxUint64-b {
+		return math.MaxUint64
+	}
+	return a + b
 }
 
 func machoFormat(b []byte) Format {
@@ -139,7 +193,10 @@ func (f Format) String() string {
 	case "":
 		return "neither a program nor a script with #!"
 	case "script":
-		return "a script for " + f.Interpreter
+		if f.Interpreter == "" {
+			return "a script that names no interpreter"
+		}
+		return "a script for " + printable(f.Interpreter)
 	}
 	return f.OS + "/" + strings.Join(f.Archs, "+")
 }
@@ -161,20 +218,26 @@ func (f Format) Native() bool {
 		runtime.GOARCH == "arm64" && slices.Contains(f.Archs, "arm") && f.OS == "linux"
 }
 
-// missingInterpreter names what has to be there for the file to start and is not: a script's interpreter, or the loader of a
-// dynamically linked program. Empty when nothing is missing, or nothing can be told.
-func missingInterpreter(path string, f Format) (missing string) {
-	interpreter := f.Interpreter
+// needed names what has to be there for the file to start: a script's interpreter, or the loader of a dynamically linked program. Empty when
+// that is nothing, or cannot be told. The error says why it does not serve; nil when it looks as if it did.
+func needed(path string, f Format) (name string, err error) {
+	name = f.Interpreter
 	if f.Kind == "elf" {
-		interpreter = elfInterpreter(path)
+		name = elfInterpreter(path)
 	}
-	if interpreter == "" {
-		return ""
+	if name == "" {
+		return "", nil
 	}
-	if _, err := os.Stat(interpreter); err != nil {
-		return interpreter
+	info, err := os.Stat(name)
+	switch {
+	case err != nil:
+		return name, err
+	case info.IsDir():
+		return name, syscall.EISDIR
+	case !executable(name, info):
+		return name, fs.ErrPermission
 	}
-	return ""
+	return name, nil
 }
 
 // elfInterpreter reads a foreign file with a parser that was made for true ones, so a panic of it counts as "cannot be told".

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"syscall"
 )
 
@@ -12,9 +14,10 @@ type facts struct {
 	phase  Phase
 	err    error
 	format Format
-	// missing is the interpreter or loader that the file needs and that is not there.
-	missing string
-	exit    *Exit
+	// needs is the interpreter or loader that the file needs, and lacks what is wrong with it, as far as that is seen.
+	needs string
+	lacks error
+	exit  *Exit
 	// silent says that nothing came on stdout at all.
 	silent bool
 }
@@ -30,6 +33,8 @@ func hint(f facts) string {
 		return ""
 	case f.phase == PhaseExec:
 		return execHint(f)
+	case f.exit != nil && (f.exit.Signal == "SIGSEGV" || f.exit.Signal == "SIGBUS") && f.format.Truncated:
+		return truncated
 	case f.exit != nil && f.exit.Signal == "SIGKILL":
 		return "look for out-of-memory kills in the kernel's log, or who else ended it"
 	case f.exit != nil && f.exit.Code == 0 && f.silent:
@@ -44,18 +49,30 @@ func hint(f facts) string {
 	return ""
 }
 
+const truncated = "the file ends before its program does: it is incomplete; copy it again, and put new versions in place by renaming"
+
 func execHint(f facts) string {
 	switch {
-	case errors.Is(f.err, syscall.ENOEXEC) && f.format.Kind == "":
-		return "the file is neither a program nor a script with #! on its first line"
-	case errors.Is(f.err, syscall.ENOENT) && f.missing != "":
-		return fmt.Sprintf("the file needs %s to start, and that does not exist here", f.missing)
-	case !f.format.Native():
-		return fmt.Sprintf("the file is for %v and this machine is %s: build it for this machine", f.format, platform())
 	case errors.Is(f.err, syscall.ETXTBSY):
 		return "somebody has the file open for writing: wait until it is complete, and put new versions in place by renaming"
 	case errors.Is(f.err, syscall.E2BIG):
-		return "the arguments and the environment are too long together"
+		return "its args and env in the configuration are too long, together or one of them: give it less, or have it read a file"
+	case f.format.Truncated:
+		return truncated
+	case f.format.Kind == "script" && f.format.Interpreter == "":
+		return "its first line begins with #! and names no interpreter"
+	case f.needs != "" && strings.HasSuffix(f.needs, "\r"):
+		return fmt.Sprintf("its first line ends with a carriage return, so that it needs %q to start: save it with line feeds alone", f.needs)
+	case f.needs != "" && errors.Is(f.lacks, fs.ErrNotExist):
+		return fmt.Sprintf("the file needs %s to start, and that does not exist here", printable(f.needs))
+	case f.needs != "" && f.lacks != nil:
+		return fmt.Sprintf("the file needs %s to start, and that cannot be executed: %v", printable(f.needs), plainOf(f.lacks))
+	case f.format.Kind == "script" && errors.Is(f.err, syscall.ENOEXEC):
+		return fmt.Sprintf("the file needs %s to start, and that is no program for this machine", printable(f.needs))
+	case errors.Is(f.err, syscall.ENOEXEC) && f.format.Kind == "":
+		return "the file is neither a program nor a script with #! on its first line"
+	case !f.format.Native():
+		return fmt.Sprintf("the file is for %v and this machine is %s: build it for this machine", f.format, platform())
 	}
 	return ""
 }

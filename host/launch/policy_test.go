@@ -1,6 +1,7 @@
 package launch
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,14 @@ func TestAHintComesFromFactsOrNotAtAll(t *testing.T) {
 		"a socket directory":     {facts{phase: PhaseExec, err: &SocketDirError{Remedy: "in the error itself"}}, ""},
 		"foreign":                {facts{phase: PhaseExec, err: syscall.ENOEXEC, format: Format{Kind: "elf", OS: "plan9", Archs: []string{"arm64"}}}, "plan9/arm64"},
 		"no format":              {facts{phase: PhaseExec, err: syscall.ENOEXEC}, "#!"},
-		"no interpreter":         {facts{phase: PhaseExec, err: syscall.ENOENT, format: native, missing: "/bin/zsh"}, "/bin/zsh"},
+		"no interpreter":         {facts{phase: PhaseExec, err: syscall.ENOENT, format: native, needs: "/bin/zsh", lacks: fs.ErrNotExist}, "/bin/zsh"},
+		"one that does not run":  {facts{phase: PhaseExec, err: syscall.EACCES, format: native, needs: "/bin/zsh", lacks: fs.ErrPermission}, "/bin/zsh"},
+		"one by a DOS editor":    {facts{phase: PhaseExec, err: syscall.ENOENT, format: native, needs: "/bin/sh\r", lacks: fs.ErrNotExist}, `/bin/sh\r`},
+		"one that is a text":     {facts{phase: PhaseExec, err: syscall.ENOEXEC, format: native, needs: "/bin/zsh"}, "/bin/zsh"},
+		"none is named":          {facts{phase: PhaseExec, err: syscall.ENOEXEC, format: parseFormat([]byte("#! \n"))}, "interpreter"},
+		"cut short":              {facts{phase: PhaseExec, err: syscall.ENOEXEC, format: Format{Kind: "elf", Truncated: true}}, "incomplete"},
+		"cut short, and it ran":  {facts{phase: PhaseHandshake, err: &HandshakeError{}, exit: &Exit{Code: -1, Signal: "SIGSEGV"}, format: Format{Kind: "elf", Truncated: true}}, "incomplete"},
+		"it crashed":             {facts{phase: PhaseHandshake, err: &HandshakeError{}, exit: &Exit{Code: -1, Signal: "SIGSEGV"}, format: native}, ""},
 		"open for writing":       {facts{phase: PhaseExec, err: syscall.ETXTBSY, format: native}, "writing"},
 		"too many arguments":     {facts{phase: PhaseExec, err: syscall.E2BIG, format: native}, "too long"},
 		"exec, unknown":          {facts{phase: PhaseExec, err: syscall.EIO, format: native}, ""},
@@ -157,7 +165,7 @@ func FuzzFormat(f *testing.F) {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		if got := parseFormat(b); got.Kind != "" && got.String() == "" {
+		if got := readFormat(bytes.NewReader(b), int64(len(b))); got.Kind != "" && got.String() == "" {
 			t.Errorf("%+v has no name", got)
 		}
 	})
@@ -189,7 +197,8 @@ func TestAFormatIsReadFromTheFirstBytes(t *testing.T) {
 		{elf(2, 1, 21), "linux/ppc64le"}, {elf(2, 2, 21), "linux/ppc64"}, {elf(1, 2, 8), "linux/mips"}, {elf(2, 1, 8), "linux/mips64le"},
 		{elf(2, 2, 22), "linux/s390x"}, {elf(2, 1, 99), "linux/unknown"},
 		{pe, "windows/arm64"}, {[]byte("\xcf\xfa\xed\xfe\x0c\x00\x00\x01"), "darwin/arm64"}, {fat, "darwin/amd64+arm64"},
-		{[]byte("#! /usr/bin/env python3\n"), "a script for /usr/bin/env"},
+		{[]byte("#! /usr/bin/env python3\n"), "a script for /usr/bin/env"}, {[]byte("#!\t/bin/sh"), "a script for /bin/sh"}, {[]byte("#!\n"), Format{Kind: "script"}.String()},
+		{[]byte("\x7fELF"), "linux/unknown"},
 		{[]byte("hello, I am text"), Format{}.String()}, {nil, Format{}.String()}, {[]byte("MZ"), Format{}.String()},
 		{[]byte("\xca\xfe\xba\xbe\x00\x00\x00\x41"), Format{}.String()}, // a Java class
 	} {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"runtime"
@@ -181,9 +182,9 @@ func (p *Process) failed(phase Phase, err error) *StartError {
 	e.Stderr = p.tail.String()
 	f.exit = e.Exit
 	if phase == PhaseExec {
-		f.missing = missingInterpreter(p.spec.Path, p.format)
-		if f.missing == "" && p.spec.SHA256 != "" && runtime.GOOS == "linux" && !isDir("/proc/self/fd") {
-			f.missing = "/proc" // through which an open file is executed
+		f.needs, f.lacks = needed(p.spec.Path, p.format)
+		if f.lacks == nil && p.spec.SHA256 != "" && runtime.GOOS == "linux" && !isDir("/proc/self/fd") {
+			f.needs, f.lacks = "/proc", fs.ErrNotExist // through which an open file is executed
 		}
 	}
 	e.Hint = hint(f)

@@ -142,6 +142,12 @@ func TestAFileThatCannotRunIsNamedAndNotRun(t *testing.T) {
 		{"for another architecture", func(t *testing.T, p string) { write(t, p, string(foreign), 0o755) }, "", PhaseExec},
 		{"a text", func(t *testing.T, p string) { write(t, p, "hello", 0o755) }, "", PhaseExec},
 		{"garbage", func(t *testing.T, p string) { write(t, p, "\x00\x01\x02", 0o755) }, "", PhaseExec},
+		{"a circle of links", func(t *testing.T, p string) { must(t, os.Symlink(p+".b", p)); must(t, os.Symlink(p, p+".b")) }, FileLinkLoop, PhaseFile},
+		{"a script of DOS", func(t *testing.T, p string) { write(t, p, "#!/bin/sh\r\nexit 1\r\n", 0o755) }, "", PhaseExec},
+		{"a script that names nothing", func(t *testing.T, p string) { write(t, p, "#!\n", 0o755) }, "", PhaseExec},
+		{"a script whose interpreter is no program", func(t *testing.T, p string) { write(t, p, "#!/dev/null\n", 0o755) }, "", PhaseExec},
+		{"the beginning of a program", func(t *testing.T, p string) { cutFrom(t, bad, p, 100) }, "", PhaseExec},
+		{"half a program", func(t *testing.T, p string) { cutFrom(t, bad, p, 1<<20) }, "", PhaseHandshake},
 		{"a script without its interpreter", func(t *testing.T, p string) { write(t, p, "#!/no/such/shell\n", 0o755) }, "", PhaseExec},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -158,7 +164,7 @@ func TestAFileThatCannotRunIsNamedAndNotRun(t *testing.T) {
 			if errors.As(err, &file) != (tt.rule != "") || file != nil && file.Rule != tt.rule {
 				t.Errorf("got %v, want the rule %q", err, tt.rule)
 			}
-			if e.Phase != tt.phase || e.Exit != nil {
+			if e.Phase != tt.phase || e.Exit != nil && tt.phase != PhaseHandshake {
 				t.Errorf("phase %q, exit %v", e.Phase, e.Exit)
 			}
 			if e.Hint == "" && tt.rule != FileMissing {
@@ -180,6 +186,14 @@ func write(t testing.TB, path, content string, mode os.FileMode) {
 	t.Helper()
 	must(t, os.WriteFile(path, []byte(content), 0o600))
 	must(t, os.Chmod(path, mode))
+}
+
+// cutFrom writes the first bytes of a program, as a copy that broke off.
+func cutFrom(t testing.TB, from, path string, n int) {
+	t.Helper()
+	content, err := os.ReadFile(from)
+	must(t, err)
+	write(t, path, string(content[:n]), 0o755)
 }
 
 // copyTo puts a program at a path, by renaming, as an upgrade does.

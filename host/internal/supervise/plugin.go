@@ -3,8 +3,10 @@ package supervise
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -538,10 +540,17 @@ func isPermanent(err error) bool {
 	switch {
 	case errors.As(err, &config), errors.As(err, &description):
 		return true
-	case errors.As(err, &file):
-		return true
+	case errors.As(err, &file): // One that cannot be read for another reason than its mode may be a disk's trouble, or too many open files.
+		return file.Rule != launch.FileUnreadable || errors.Is(err, fs.ErrPermission)
 	case errors.As(err, &handshake):
 		return handshake.Rule == "version" || handshake.Rule == "core-version" || handshake.Rule == "protocol"
 	}
-	return errors.Is(err, syscall.ENOEXEC)
+	var start *launch.StartError
+	var sockets *launch.SocketDirError
+	if !errors.As(err, &start) || start.Phase != launch.PhaseExec || errors.As(err, &sockets) {
+		return false
+	}
+	// What the system says of a file that it found: its format, its interpreter, what it is given. Too little memory is none of these.
+	return slices.ContainsFunc([]error{syscall.ENOEXEC, syscall.ENOENT, syscall.EACCES, syscall.E2BIG, syscall.ELOOP, syscall.EINVAL},
+		func(errno error) bool { return errors.Is(err, errno) })
 }
