@@ -36,6 +36,8 @@ type Error struct {
 	Path string
 	// Reason says in one sentence what is wrong, and what to do where that is not the same thing.
 	Reason string
+	// Size and Limit are in bytes, for too-large alone.
+	Size, Limit int
 }
 
 func (e *Error) Error() string {

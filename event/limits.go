@@ -22,6 +22,6 @@ func CheckType(typ string) error {
 }
 
 func tooLarge(size, limit int) *Error {
-	return &Error{Code: TooLarge, Rule: "event-size",
+	return &Error{Code: TooLarge, Rule: "event-size", Size: size, Limit: limit,
 		Reason: fmt.Sprintf("the event has %d bytes and the limit is %d; store what is large elsewhere and refer to it", size, limit)}
 }

@@ -24,6 +24,15 @@ func CheckLossless(raw []byte, prefix string) error {
 	return nil
 }
 
+// CheckNested is CheckLossless for a text in which the values stand inside so many containers more, such as a request around the data of its
+// events: the text may nest that much deeper.
+func CheckNested(raw []byte, prefix string, around int) error {
+	if _, err := scan(raw, MaxDepth+around, prefix); err != nil {
+		return err
+	}
+	return nil
+}
+
 // The rules behind data-not-lossless, as they stand in Error.Rule.
 const (
 	ruleSyntax       = "json-syntax"

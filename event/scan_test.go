@@ -279,3 +279,13 @@ func TestCompactAgreesWithTheStandardLibraryOnWhatIsJSON(t *testing.T) {
 		}
 	}
 }
+
+// A request stands around the data of its events and takes nothing of the depth that they may have.
+func TestNestedTextsMayBeThatMuchDeeper(t *testing.T) {
+	for around, text := range map[int]string{0: nested(event.MaxDepth), 1: nested(event.MaxDepth + 1), 3: nested(event.MaxDepth + 3)} {
+		if err := event.CheckNested([]byte(text), "$", around); err != nil {
+			t.Errorf("around %d: %v", around, err)
+		}
+		refusal(t, event.CheckNested([]byte("["+text+"]"), "$", around))
+	}
+}

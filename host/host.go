@@ -40,6 +40,7 @@ type Options struct {
 type Host struct {
 	store    eventlog.Store
 	owned    bool
+	epoch    string
 	sessions *session.Set
 	registry *registry.Registry
 	driver   *driver
@@ -104,11 +105,12 @@ func compose(o Options, p *plugins) *Host {
 		h.store, h.owned = memory.New(), true
 	}
 	id := h.store.Identity()
+	h.epoch = fmt.Sprintf("%s.%d", id.StoreID, id.Boot)
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
 	o.Registry.Logger = o.Logger
-	o.Registry.Epoch = fmt.Sprintf("%s.%d", id.StoreID, id.Boot)
+	o.Registry.Epoch = h.epoch
 	h.registry = registry.New(o.Registry)
 	logs := logs{Store: h.store, page: cmp.Or(o.Registry.BatchEvents, pageEvents)}
 	o.Checkpoint.Logger = o.Logger
@@ -135,6 +137,9 @@ func (h *Host) Sessions() *session.Set { return h.sessions }
 
 // Registry is the registry of units: sets, registrations, the change feed.
 func (h *Host) Registry() *registry.Registry { return h.registry }
+
+// Epoch is "<storeId>.<boot>": which store this is and which of its starts. Blocks carry it.
+func (h *Host) Epoch() string { return h.epoch }
 
 // Register offers a unit to every session of the default set under the name of its plugin. Release the registration to take it away.
 // Errors: *unit.DefinitionError, *registry.VersionConflictError.

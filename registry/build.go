@@ -237,7 +237,7 @@ func (s *Session) commit(p *paged, through int64) {
 	c.pos = max(c.pos, through)
 	if s.slots[k].cur == c {
 		for _, v := range p.news {
-			s.r.feed.post(&post{s: s, cell: c, value: v, change: Change{Session: s.id, Kind: KindValue, Key: c.b.Key, Seq: v.seq, Rev: c.rev}})
+			s.r.feed.post(&post{s: s, cell: c, value: v, change: Change{Session: s.id, Incarnation: s.log.Incarnation(), Kind: KindValue, Key: c.b.Key, Seq: v.seq, Rev: c.rev}})
 		}
 	}
 	if p.failed != nil {

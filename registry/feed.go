@@ -12,11 +12,11 @@ import (
 
 // Change is one entry of the feed or of the pull.
 type Change struct {
-	// Session is empty for the kinds that are about a unit in all sessions.
-	Session string
-	Kind    ChangeKind
-	Key     string
-	Value   json.RawMessage
+	// Session and its Incarnation are empty for the kinds that are about a unit in all sessions.
+	Session, Incarnation string
+	Kind                 ChangeKind
+	Key                  string
+	Value                json.RawMessage
 	// Seq is the event that caused the change; for KindUnavailable what the key did reach.
 	Seq int64
 	Rev int64

@@ -205,12 +205,12 @@ func (p *pull) give(values []scratchValue) bool {
 }
 
 func (p *pull) change(c *scratchCell, seq int64, view json.RawMessage) Change {
-	return Change{Session: p.log.ID(), Kind: KindValue, Key: c.Key, Value: view, Seq: seq, Rev: c.rev}
+	return Change{Session: p.log.ID(), Incarnation: p.log.Incarnation(), Kind: KindValue, Key: c.Key, Value: view, Seq: seq, Rev: c.rev}
 }
 
 func (p *pull) unavailable(c *scratchCell) Change {
 	p.told[c] = true
 	down := *c.down
 	down.Seq = max(down.Seq, p.given)
-	return Change{Session: p.log.ID(), Kind: KindUnavailable, Key: c.Key, Seq: down.Seq, Rev: c.rev, Unavailable: &down}
+	return Change{Session: p.log.ID(), Incarnation: p.log.Incarnation(), Kind: KindUnavailable, Key: c.Key, Seq: down.Seq, Rev: c.rev, Unavailable: &down}
 }

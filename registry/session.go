@@ -318,7 +318,7 @@ func (s *Session) outdo(b *binding, rev int64) {
 
 func (s *Session) tellValue(c *cell, seq int64) {
 	if s.r.feed.listening() {
-		s.r.feed.post(&post{s: s, cell: c, value: c.val, change: Change{Session: s.id, Kind: KindValue, Key: c.b.Key, Seq: seq, Rev: c.rev}})
+		s.r.feed.post(&post{s: s, cell: c, value: c.val, change: Change{Session: s.id, Incarnation: s.log.Incarnation(), Kind: KindValue, Key: c.b.Key, Seq: seq, Rev: c.rev}})
 	}
 }
 
@@ -332,7 +332,7 @@ func (s *Session) owe(c *cell) {
 func (s *Session) tellDown(c *cell, down Unavailable) {
 	s.owe(c)
 	if !c.b.HostOnly() {
-		s.r.feed.post(&post{change: Change{Session: s.id, Kind: KindUnavailable, Key: c.b.Key, Seq: down.Seq, Rev: c.rev, Unavailable: &down}})
+		s.r.feed.post(&post{change: Change{Session: s.id, Incarnation: s.log.Incarnation(), Kind: KindUnavailable, Key: c.b.Key, Seq: down.Seq, Rev: c.rev, Unavailable: &down}})
 	}
 }
 

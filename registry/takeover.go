@@ -37,7 +37,7 @@ func (s *Session) follow() {
 		}
 		if !was.HostOnly() && (!ok || p.units[k].HostOnly()) {
 			s.removal = s.r.revs.Add(1)
-			s.r.feed.post(&post{change: Change{Session: s.id, Kind: KindRemoved, Key: was.Key, Seq: s.head, Rev: s.removal}})
+			s.r.feed.post(&post{change: Change{Session: s.id, Incarnation: s.log.Incarnation(), Kind: KindRemoved, Key: was.Key, Seq: s.head, Rev: s.removal}})
 		}
 	}
 	// A pin may wait for a key that is gone, or for one whose cell is another now.

@@ -249,3 +249,19 @@ func TestCloseDuringEverything(t *testing.T) {
 		p.Close()
 	}
 }
+
+// A session may be deleted and made again under its id: what is told of it says which life it is about.
+func TestChangesNameTheLifeThatTheyAreAbout(t *testing.T) {
+	w := given(t, Options{})
+	told := make(chan Change, 8)
+	defer w.r.OnChange(func(c Change) { told <- c })()
+	w.register("p", fakeplugin.Counter("n", "a"))
+	w.append("a")
+	want := map[ChangeKind]string{KindUnitAdded: "", KindValue: w.log.Incarnation()}
+	for range want {
+		c := <-told
+		if life, known := want[c.Kind]; !known || c.Incarnation != life {
+			t.Errorf("%v of incarnation %q, want %q", c.Kind, c.Incarnation, life)
+		}
+	}
+}

@@ -12,8 +12,9 @@ import (
 
 // New is a session to be made.
 type New struct {
-	// Header is copied. ID empty: one is made up. CreatedAt 0: now.
+	// Header is copied. ID empty: one is made up. CreatedAt 0: now, unless Dated says that 1970 is meant.
 	Header event.Header
+	Dated  bool
 	// Seed is nil for none; an empty seed is a seed. Elements are validated as appends would be, and copied.
 	Seed []event.Draft
 }
@@ -25,7 +26,7 @@ func (t *Set) Create(ctx context.Context, n New) (*Session, error) {
 	if h.ID == "" {
 		h.ID = rand.Text()
 	}
-	if h.CreatedAt == 0 {
+	if h.CreatedAt == 0 && !n.Dated {
 		h.CreatedAt = t.o.Now().UnixMilli()
 	}
 	if n.Seed == nil {

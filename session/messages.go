@@ -63,42 +63,48 @@ func (m *messageCache) set(list []json.RawMessage, limit int) {
 // Messages derives the messages that a model would see, verbatim, in node order. The list never changes afterwards and must not
 // be written to. It touches the session, and never waits for an append.
 func (s *Session) Messages(ctx context.Context) ([]json.RawMessage, error) {
+	list, _, err := s.MessagesAsOf(ctx)
+	return list, err
+}
+
+// MessagesAsOf is Messages that also says which seq they are as of: that of the last event that counts, −1 when there is none.
+func (s *Session) MessagesAsOf(ctx context.Context) ([]json.RawMessage, int64, error) {
 	c, err := s.touch(ctx)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer c.slot.release()
-	if list, ok := c.keptMessages(); ok {
-		return list, nil
+	if list, asOf, ok := c.keptMessages(); ok {
+		return list, asOf, nil
 	}
 	// One builder at a time: who waits finds what the other has built.
 	select {
 	case c.building <- struct{}{}:
 		defer func() { <-c.building }()
 	case <-ctx.Done():
-		return nil, ctx.Err()
+		return nil, 0, ctx.Err()
 	}
-	if list, ok := c.keptMessages(); ok {
-		return list, nil
+	if list, asOf, ok := c.keptMessages(); ok {
+		return list, asOf, nil
 	}
 	return c.buildMessages(ctx)
 }
 
-func (c *core) keptMessages() ([]json.RawMessage, bool) {
+func (c *core) keptMessages() (list []json.RawMessage, asOf int64, ok bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return slices.Clip(c.messages.list), c.messages.kept
+	return slices.Clip(c.messages.list), c.planner.m.Next() - 1, c.messages.kept
 }
 
 // buildMessages reads the messages of the surface from the store without a lock, and keeps them if it can catch up with what
 // is appended meanwhile.
-func (c *core) buildMessages(ctx context.Context) ([]json.RawMessage, error) {
-	var first, list []json.RawMessage
+func (c *core) buildMessages(ctx context.Context) (first []json.RawMessage, asOf int64, err error) {
+	var list []json.RawMessage
 	var done int
 	var generation int64
 	for round := range buildRounds {
 		c.mu.Lock()
-		nodes, now := c.planner.m.Nodes(), c.planner.m.ReplaceGeneration()
+		nodes, now, last := c.planner.m.Nodes(), c.planner.m.ReplaceGeneration(), c.planner.m.Next()-1
 		if round > 0 && now != generation {
 			c.mu.Unlock()
 			break
@@ -106,19 +112,19 @@ func (c *core) buildMessages(ctx context.Context) ([]json.RawMessage, error) {
 		if round > 0 && len(nodes) == done {
 			c.messages.set(list, c.set.o.MaxMessageBytes)
 			c.mu.Unlock()
-			return slices.Clip(list), nil
+			return slices.Clip(list), last, nil
 		}
 		c.mu.Unlock()
 		more, err := c.readMessages(ctx, nodes[done:])
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		list, done, generation = append(list, more...), len(nodes), now
 		if round == 0 {
-			first = slices.Clip(list)
+			first, asOf = slices.Clip(list), last
 		}
 	}
-	return first, nil
+	return first, asOf, nil
 }
 
 func (c *core) readMessages(ctx context.Context, nodes []int64) ([]json.RawMessage, error) {

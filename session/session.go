@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"iter"
-	"sync"
 	"sync/atomic"
 
 	"github.com/foldhost/foldhost/event"
@@ -65,32 +64,13 @@ func (s *Session) Info(ctx context.Context) (eventlog.Info, error) {
 }
 
 // Live says whether the session is live now, without touching it.
-func (s *Session) Live() bool {
-	s.set.mu.Lock()
-	sl := s.set.slots[s.id]
-	s.set.mu.Unlock()
-	if sl == nil || sl.ended() {
-		return false
-	}
-	select {
-	case <-sl.ready:
-		return sl.err == nil && sl.incarnation == s.incarnation
-	default:
-		return false
-	}
-}
+func (s *Session) Live() bool { return s.set.Live(s.life()) }
 
 // Hold keeps the session from going idle until release is called; calling that twice does nothing. A deletion, Detach and Close do not wait for a hold,
 // nor does a drive that panicked or a store that could not say what it holds: when the session is opened again after one of these, the hold is void.
 func (s *Session) Hold(ctx context.Context) (release func(), err error) {
-	c, err := s.touch(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer c.slot.release()
-	sl := c.slot // not c, which a session gone cold must not keep
-	sl.users.Add(oneHold)
-	return sync.OnceFunc(func() { sl.users.Add(-oneHold) }), nil
+	_, release, err = s.Keep(ctx)
+	return release, err
 }
 
 // touch gives the session's core, held: slot.release ends the touch.
