@@ -1,0 +1,91 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/session"
+)
+
+// Options of an API. Host must be set.
+type Options struct {
+	Host *host.Host
+	// Logger hears of what callers cannot be told; nil is slog.Default.
+	Logger *slog.Logger
+	// MaxBodyBytes bounds the body of a request; 0 is 16 MiB: four of the largest events.
+	MaxBodyBytes int64
+	// BodyTimeout is how long a body may take to come, WriteTimeout how long a reader may take nothing of what is sent to it; 0 is 1 minute and 30 s.
+	BodyTimeout, WriteTimeout time.Duration
+	// Heartbeat is the time between the comments of a stream that has nothing else to say; 0 is 15 s, half of what proxies give up after.
+	Heartbeat time.Duration
+}
+
+// What requests may ask for. defaultWait is what reads of values wait by themselves as well; maxWait is what clients and proxies usually bear. baselineWait is how long the
+// first look of a stream waits for keys that trail, which follow as frames.
+const (
+	defaultWait  = 2 * time.Second
+	maxWait      = time.Minute
+	baselineWait = 250 * time.Millisecond
+)
+
+// API serves the sessions of a host over HTTP. It is an http.Handler, safe for concurrent use. Close it before the host.
+type API struct {
+	o        Options
+	host     *host.Host
+	sessions *session.Set
+	hub      *hub
+	mux      *http.ServeMux
+
+	// stopped is closed by Stop.
+	stopped chan struct{}
+	stop    sync.Once
+	// tried says that the first start of every plugin has ended.
+	tried  atomic.Bool
+	cancel context.CancelFunc
+	wg     sync.WaitGroup
+}
+
+// New makes an API over a host.
+func New(o Options) *API {
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	o.MaxBodyBytes = cmp.Or(o.MaxBodyBytes, 16<<20)
+	o.BodyTimeout = cmp.Or(o.BodyTimeout, time.Minute)
+	o.WriteTimeout = cmp.Or(o.WriteTimeout, 30*time.Second)
+	o.Heartbeat = cmp.Or(o.Heartbeat, 15*time.Second)
+	a := &API{o: o, host: o.Host, sessions: o.Host.Sessions(), stopped: make(chan struct{})}
+	a.hub = newHub(a.sessions, o.Host.Registry())
+	a.mux = a.routes()
+	var ctx context.Context
+	ctx, a.cancel = context.WithCancel(context.Background())
+	a.wg.Go(func() { a.tried.Store(a.host.WaitPlugins(ctx) == nil) })
+	return a
+}
+
+// Stop ends streams and reads that wait, and refuses new ones, so that a server that shuts down has only short requests to wait for. Everything else is
+// served on. More than once is harmless.
+func (a *API) Stop() { a.stop.Do(func() { close(a.stopped) }) }
+
+// Close is Stop, and lets go of the host. Requests under way must have ended.
+func (a *API) Close() {
+	a.Stop()
+	a.cancel()
+	a.wg.Wait()
+	a.hub.close()
+}
+
+func (a *API) stopping() bool {
+	select {
+	case <-a.stopped:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,181 @@
+package api
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"mime"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/foldhost/foldhost/event"
+)
+
+// around is how many containers stand around the data of an event in a request: the body, its list, the event.
+const around = 3
+
+// object is the body of a request: one JSON object, of fields that are known.
+type object struct {
+	raw    []byte
+	fields map[string]json.RawMessage
+}
+
+// object reads the body, which may be missing altogether when optional, and refuses fields that are not known.
+func (c *call) object(optional bool, known ...string) (*object, error) {
+	o, err := c.open(optional)
+	if err != nil {
+		return nil, err
+	}
+	return o, o.only(known...)
+}
+
+// open reads the body as an object of whatever fields, and refuses what is not strictly JSON.
+func (c *call) open(optional bool) (*object, error) {
+	raw, err := c.body(optional)
+	if err != nil {
+		return nil, err
+	}
+	o := &object{raw: raw, fields: map[string]json.RawMessage{}}
+	if len(raw) == 0 {
+		return o, nil
+	}
+	if err := event.CheckNested(raw, "$", around); err != nil {
+		return nil, bodyProblem(err)
+	}
+	if !event.Members(raw, func(key string, value json.RawMessage) bool {
+		o.fields[key] = value
+		return true
+	}) {
+		return nil, bodyInvalid("$", "the body must be a JSON object")
+	}
+	return o, nil
+}
+
+// only refuses fields that are not known.
+func (o *object) only(known ...string) error {
+	var names []string
+	for name := range o.fields {
+		if !slices.Contains(known, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) > 0 {
+		return unknownField("$"+event.PathKey(slices.Min(names)), known)
+	}
+	return nil
+}
+
+// has says whether a field is there.
+func (o *object) has(name string) bool { return o.fields[name] != nil }
+
+// integer reads a field, nil when it is missing.
+func (o *object) integer(name string) (*int64, error) {
+	if !o.has(name) {
+		return nil, nil
+	}
+	n, ok := event.Integer(o.fields[name])
+	if !ok {
+		return nil, bodyInvalid("$."+name, name+" must be an integer of at most 2^53-1 in size")
+	}
+	return &n, nil
+}
+
+// list reads a field that must be an array, nil when it is missing.
+func (o *object) list(name string) ([]json.RawMessage, error) {
+	if !o.has(name) {
+		return nil, nil
+	}
+	elements := []json.RawMessage{}
+	if !event.Elements(o.fields[name], func(e json.RawMessage) bool {
+		elements = append(elements, e)
+		return true
+	}) {
+		return nil, bodyInvalid("$."+name, name+" must be an array")
+	}
+	return elements, nil
+}
+
+// body reads the bytes of the body.
+func (c *call) body(optional bool) ([]byte, error) {
+	limit := c.api.o.MaxBodyBytes
+	if c.r.ContentLength > limit {
+		return nil, tooLarge(c.r.ContentLength, limit, fmt.Sprintf("the body has %d bytes and the limit is %d", c.r.ContentLength, limit))
+	}
+	// Only a body that is read has to come in time: a stream has none and lives on.
+	c.conn.SetReadDeadline(time.Now().Add(c.api.o.BodyTimeout))
+	raw, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
+	c.conn.SetReadDeadline(time.Time{})
+	if _, much := errors.AsType[*http.MaxBytesError](err); much {
+		return nil, tooLarge(limit+1, limit, fmt.Sprintf("the body has more than %d bytes, which is the limit", limit))
+	}
+	if err != nil {
+		return nil, bodyInvalid("", "the body could not be read to its end: "+err.Error())
+	}
+	if len(raw) == 0 && optional && c.r.Header.Get("Content-Type") == "" {
+		return nil, nil
+	}
+	if err := c.contentType(); err != nil {
+		return nil, err
+	}
+	if len(raw) == 0 && optional {
+		return nil, nil
+	}
+	return raw, nil
+}
+
+func tooLarge(size, limit int64, detail string) *Problem {
+	return &Problem{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge, Size: size, Limit: limit, Detail: detail + ": send less at once"}
+}
+
+// contentType refuses everything but JSON, so that what a browser sends to strangers without asking is not taken.
+func (c *call) contentType() error {
+	given := c.r.Header.Get("Content-Type")
+	kind, params, err := mime.ParseMediaType(given)
+	charset := params["charset"]
+	coding := c.r.Header.Get("Content-Encoding")
+	if err == nil && kind == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8")) && (coding == "" || strings.EqualFold(coding, "identity")) {
+		return nil
+	}
+	detail := fmt.Sprintf("the body is %q", given)
+	if coding != "" {
+		detail += fmt.Sprintf(", encoded as %q", coding)
+	}
+	return &Problem{Status: http.StatusUnsupportedMediaType, Code: CodeContentType, Detail: detail + ": send Content-Type: application/json, plain and in UTF-8"}
+}
+
+// bodyProblem says what is wrong with the JSON of a body. That it is JSON at all, and says each thing once, is a matter of the request; numbers and
+// depth that no log carries are one of the event that has them.
+func bodyProblem(err error) error {
+	e, ok := errors.AsType[*event.Error](err)
+	if !ok {
+		return err
+	}
+	switch e.Rule {
+	case "negative-zero", "number-range", "depth":
+		if index, path, in := inEvent(e.Path); in {
+			return &Problem{Status: http.StatusUnprocessableEntity, Code: CodeEventInvalid, Index: &index, Reason: string(e.Code), Path: path, Detail: e.Reason}
+		}
+	}
+	return bodyInvalid(e.Path, e.Reason)
+}
+
+// inEvent takes a path apart that leads into the data of an event: $.data… of a single one, $.events[3].data… of a list, $.message… of a compaction.
+func inEvent(path string) (index int64, within string, ok bool) {
+	if rest, list := strings.CutPrefix(path, "$.events["); list {
+		n, err := fmt.Sscanf(rest, "%d]", &index)
+		if n != 1 || err != nil {
+			return 0, "", false
+		}
+		_, rest, _ = strings.Cut(rest, "]")
+		path = "$" + rest
+	}
+	for _, root := range []string{"$.data", "$.message"} {
+		if rest, within := strings.CutPrefix(path, root); within && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+			return index, path, true
+		}
+	}
+	return 0, "", false
+}

@@ -1,0 +1,88 @@
+package api
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"time"
+)
+
+// call is one request. It belongs to the goroutine of its handler.
+type call struct {
+	api  *API
+	w    http.ResponseWriter
+	r    *http.Request
+	conn *http.ResponseController
+	// begun says that a status went out, so that no problem can follow.
+	begun bool
+}
+
+// handler makes a function into a handler: what it returns goes out as a problem.
+func (a *API) handler(f func(*call) error) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		c := &call{api: a, w: w, r: r, conn: http.NewResponseController(w)}
+		defer func() {
+			if v := recover(); v != nil {
+				if v == http.ErrAbortHandler {
+					panic(v)
+				}
+				a.o.Logger.Error("api: contained a panic", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+				c.fail(&Problem{Status: http.StatusInternalServerError, Code: CodeInternal, Detail: "the server failed; its log says how"})
+			}
+		}()
+		if err := f(c); err != nil {
+			c.fail(err)
+		}
+	})
+}
+
+// fail answers with an error. An answer that has begun is cut off, so that nobody takes its beginning for the whole.
+func (c *call) fail(err error) {
+	p := problemOf(err)
+	if p.Code == CodeInternal && c.r.Context().Err() == nil {
+		c.api.o.Logger.Error("api: a request failed", "method", c.r.Method, "path", c.r.URL.Path, "error", err)
+	}
+	if c.begun {
+		if c.r.Context().Err() == nil {
+			c.api.o.Logger.Log(c.r.Context(), slog.LevelWarn, "api: an answer was cut off", "path", c.r.URL.Path, "error", err)
+		}
+		panic(http.ErrAbortHandler)
+	}
+	if p.allow != "" {
+		c.w.Header().Set("Allow", p.allow)
+	}
+	if p.Status == http.StatusServiceUnavailable {
+		c.w.Header().Set("Retry-After", "1")
+	}
+	c.send(p.Status, "application/problem+json", p.AppendJSON(nil))
+}
+
+// json answers with a whole body.
+func (c *call) json(status int, body []byte) error {
+	c.send(status, "application/json", body)
+	return nil
+}
+
+// send answers. What goes wrong on the way to somebody who has left is of no interest to anybody.
+func (c *call) send(status int, kind string, body []byte) {
+	c.begin(status, kind)
+	c.write(append(body, '\n'))
+}
+
+// begin sends the status.
+func (c *call) begin(status int, kind string) {
+	h := c.w.Header()
+	h.Set("Content-Type", kind)
+	h.Set("Cache-Control", "no-store")
+	h.Set("X-Content-Type-Options", "nosniff")
+	c.begun = true
+	c.w.WriteHeader(status)
+}
+
+// write sends a part of a body. Who does not take it for WriteTimeout is given up.
+func (c *call) write(part []byte) error {
+	c.conn.SetWriteDeadline(time.Now().Add(c.api.o.WriteTimeout)) // A writer that has none is in memory, and takes all.
+	_, err := c.w.Write(part)
+	return err
+}

@@ -1,0 +1,48 @@
+// Package api serves the sessions of a host over HTTP: JSON, and server-sent events for following a session.
+//
+// It carries and holds no domain knowledge: what an event may look like, what a log is and what values are is decided below. It owns the
+// shapes on the wire, the codes of problems, and the order of frames on a stream. It never re-encodes an event or a value.
+//
+// # State
+//
+// A request has its goroutine and nothing else. What they share is the hub: who follows which session, and of each key of a followed session the latest change. hub.go
+// says what guards it. While nobody follows anything the registry is not listened to.
+//
+// # Streams
+//
+// A notification is only a doorbell: a bell with one place. Who hears it pulls: events from the log, from where it stands, and values from the hub, the latest of each
+// key. So a stream that is slow holds a page of events and one value of each key, whatever happens meanwhile, and delays nobody. Who takes nothing
+// for WriteTimeout is given up.
+//
+// The order on a stream is: session/subscribed; session/reset when the log does not have the position that was asked for; the events after the position up to a cut C;
+// session/baseline, the block of C; then events, each before the values that it caused. How it comes about, step by step:
+//
+//  1. The stream follows: from here on commits and changes ring.
+//  2. It keeps the session live, so that everything that happens to its values is told; a session that is not live has nobody who would.
+//  3. It asks the store for the length of the log, and says so.
+//  4. It takes a snapshot, which fixes C, and again if C is below that length.
+//  5. It reads the log up to C, sends the baseline, and then goes round: take changes, read the log to its end, send the events, send the changes.
+//
+// # Interleavings
+//
+//   - A commit before 3, published after 4: the snapshot has a lower C than the log has events. The stream waits for the bell that follows every publication, and
+//     cuts again. So no position that the log has is taken for one beyond its end, and lastSeq is never above C.
+//   - A commit between 4 and the reading up to C: the log is read up to C and not further. The event is after C and comes in a round; its bell
+//     rang after 1, and the first round does not wait for one.
+//   - A change between 1 and 4: it waits in the hub although the block has it already. What was shown of a key decides: a change of the same revision and no higher seq, or
+//     of a lower revision, is no news.
+//   - A change of seq N that is taken while the stream stands before N: changes are taken before the log is read, and N was committed before
+//     anything was folded from it, so the reading finds N. Hence no value goes out before its event.
+//   - Events that come faster than the reader takes them: a reading ends where the log ended at its first page, and the changes that were taken before it follow. Hence
+//     values are never kept back for ever, and of a value that changed ten times meanwhile only the last goes out.
+//   - Followed while it goes cold: it does not, since it is kept. By a detach, or by a drive that panicked, it does; the stream hears that what it kept is lost,
+//     keeps it again, which opens it, and compares a new snapshot with what was shown. Where nothing differs nothing is sent.
+//   - Followed while it is deleted: the same signal, and keeping it says that there is no such life any more. Reads of the log say so too. Either ends the stream
+//     with session/deleted. A successor of the same id is another life, and what is told of one is not shown on the stream of the other.
+//   - A unit is registered or released: a new key is told to nobody by itself, so the feed's word about registrations makes every stream compare a snapshot.
+//   - The listener of the registry is taken away and another added: what the first still says comes with its number, and is not heard.
+//   - Stop: streams and reads that wait end, with whole frames. Appends that wait for their turn are finished.
+//
+// Idempotency needs no state here: the key goes with the append into the store and commits with it. A twin in flight waits for its turn like any other append and
+// finds the key.
+package api

@@ -1,0 +1,95 @@
+package api
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/registry"
+)
+
+// Kinds of frames.
+const (
+	frameSubscribed  = "session/subscribed"
+	frameReset       = "session/reset"
+	frameBaseline    = "session/baseline"
+	frameEvent       = "session/event"
+	frameProjection  = "session/projection"
+	frameUnavailable = "session/projection-unavailable"
+	frameRemoved     = "session/projection-removed"
+	frameDeleted     = "session/deleted"
+)
+
+// frames makes the frames of one session. What it appends never holds a line break where a frame must not have one: JSON escapes them in strings, and nothing is
+// sent with white space outside.
+type frames struct{ session, incarnation string }
+
+// open begins a frame up to where its own fields follow.
+func (f frames) open(dst []byte, kind string) []byte {
+	dst = append(append(append(dst, "event: "...), kind...), '\n')
+	return f.data(dst, kind)
+}
+
+// openAt is open for a frame that moves the position.
+func (f frames) openAt(dst []byte, kind string, seq int64) []byte {
+	dst = append(append(append(dst, "event: "...), kind...), "\nid: "...)
+	dst = append(append(dst, f.incarnation...), ':')
+	return f.data(append(strconv.AppendInt(dst, seq, 10), '\n'), kind)
+}
+
+func (f frames) data(dst []byte, kind string) []byte {
+	dst = append(append(append(dst, `data: {"type":"`...), kind...), `","sessionId":`...)
+	return event.AppendString(dst, f.session)
+}
+
+// shut ends a frame.
+func shut(dst []byte) []byte { return append(dst, "}\n\n"...) }
+
+func number(dst []byte, name string, n int64) []byte {
+	dst = append(append(append(dst, `,"`...), name...), `":`...)
+	return strconv.AppendInt(dst, n, 10)
+}
+
+func text(dst []byte, name, s string) []byte {
+	dst = append(append(append(dst, `,"`...), name...), `":`...)
+	return event.AppendString(dst, s)
+}
+
+func (f frames) subscribed(dst []byte, lastSeq int64, epoch string, heartbeatMs int64) []byte {
+	dst = number(f.open(dst, frameSubscribed), "lastSeq", lastSeq)
+	dst = text(text(dst, "incarnation", f.incarnation), "epoch", epoch)
+	return shut(number(dst, "heartbeatMs", heartbeatMs))
+}
+
+func (f frames) reset(dst []byte, reason string) []byte {
+	return shut(text(f.open(dst, frameReset), "reason", reason))
+}
+
+func (f frames) baseline(dst []byte, b *registry.Block) []byte {
+	dst = append(f.openAt(dst, frameBaseline, b.AsOfSeq), ',')
+	// The fields of the block stand beside those of the frame.
+	at := len(dst)
+	dst = b.AppendJSON(dst)
+	return append(append(dst[:at], dst[at+1:]...), "\n\n"...)
+}
+
+func (f frames) event(dst []byte, ev *event.Event) []byte {
+	dst = append(f.openAt(dst, frameEvent, ev.Seq), `,"event":`...)
+	return shut(ev.AppendJSON(dst))
+}
+
+func (f frames) projection(dst []byte, key string, value json.RawMessage, seq, rev int64) []byte {
+	dst = append(text(f.open(dst, frameProjection), "key", key), `,"value":`...)
+	return shut(number(number(append(dst, value...), "seq", seq), "rev", rev))
+}
+
+func (f frames) unavailable(dst []byte, key string, u *registry.Unavailable, rev int64) []byte {
+	dst = text(text(f.open(dst, frameUnavailable), "key", key), "code", string(u.Code))
+	return shut(number(text(number(dst, "seq", u.Seq), "message", u.Message), "rev", rev))
+}
+
+func (f frames) removed(dst []byte, key string, rev int64) []byte {
+	return shut(number(text(f.open(dst, frameRemoved), "key", key), "rev", rev))
+}
+
+func (f frames) deleted(dst []byte) []byte { return shut(f.open(dst, frameDeleted)) }

@@ -1,0 +1,42 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"strconv"
+
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/host"
+)
+
+// health says that the process answers, and nothing else.
+func (c *call) health() error { return c.json(http.StatusOK, []byte(`{"ok":true}`)) }
+
+// ready says whether the first start of every plugin has ended, well or not, and what is missing. The store is open since before there was an API.
+func (c *call) ready() error {
+	ready := c.api.tried.Load() && !c.api.stopping()
+	status := http.StatusOK
+	if !ready {
+		status = http.StatusServiceUnavailable
+	}
+	out := strconv.AppendBool([]byte(`{"ready":`), ready)
+	out = append(out, `,"missing":[`...)
+	comma := ""
+	miss := func(what, state, reason string) {
+		out = event.AppendString(append(append(out, comma...), `{"plugin":`...), what)
+		out = event.AppendString(append(out, `,"state":`...), state)
+		if reason != "" {
+			out = event.AppendString(append(out, `,"reason":`...), reason)
+		}
+		out, comma = append(out, '}'), ","
+	}
+	// Without the digests of files: they take reading them, and are of no use here.
+	none, cancel := context.WithCancel(c.r.Context())
+	cancel()
+	for _, p := range c.api.host.Plugins(none) {
+		if p.State != host.PluginReady && p.State != host.PluginDisabled {
+			miss(p.Name, string(p.State), p.Reason)
+		}
+	}
+	return c.json(status, append(out, "]}"...))
+}
