@@ -124,12 +124,22 @@ func commandLine(p Plugin, args []string, stdout, stderr io.Writer) int {
 		}
 		return 0
 	}
+	if len(args) == 1 && (args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+		usage(p, file, stdout)
+		return 0
+	}
+	usage(p, file, stderr)
+	return 1
+}
+
+// usage says what the program is and how it is run.
+func usage(p Plugin, file string, to io.Writer) {
 	what := p.Name
 	if p.Summary != "" {
 		what += ": " + p.Summary
 	}
 	name := filepath.Base(file)
-	fmt.Fprintf(stderr, `%s
+	fmt.Fprintf(to, `%s
 
 This is a plugin for foldhost. It is started by its host, and does nothing by itself. Put it into the host's plugin directory, or try
 it on a recorded session:
@@ -141,5 +151,4 @@ By itself it answers:
   %s --version
   %s describe --json
 `, what, filepath.Dir(file), name, name)
-	return 1
 }

@@ -229,3 +229,27 @@ func TestTheAuthorRefusesAConfig(t *testing.T) {
 		t.Error("a panic in Configure is taken for success")
 	}
 }
+
+// TestKeysOfAConfigAreMatchedAsTheyAreWritten: given a key in other letters, it is an unknown key, beside the right one or instead of it.
+func TestKeysOfAConfigAreMatchedAsTheyAreWritten(t *testing.T) {
+	for config, want := range map[string][]string{
+		`{"flag":true,"pool":{"size":2}}`:                nil,
+		`{"flag":true,"FLAG":false,"pool":{}}`:           {"$.FLAG"},
+		`{"flag":true,"pool":{},"NOTE":"x"}`:             {"$.NOTE"},
+		`{"flag":true,"pool":{"Size":2}}`:                {"$.pool.Size"},
+		`{"flag":true,"pool":{},"by":{"A":{"NAME":""}}}`: {`$.by.A.NAME`},
+	} {
+		got, _, err := startWith[settings](t, sdk.Configured[settings], config)
+		if want == nil {
+			if err != nil || !got.Flag || got.Pool.Size != 2 {
+				t.Errorf("%s: %+v, %v", config, got, err)
+			}
+			continue
+		}
+		if err == nil {
+			t.Errorf("%s is taken as %+v", config, got)
+		} else if at := paths(t, err); !slices.Equal(at, want) {
+			t.Errorf("%s: %v, want %v", config, at, want)
+		}
+	}
+}

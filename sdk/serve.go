@@ -18,7 +18,7 @@ import (
 // output of log and slog; a panic in a fold or tool is a fault of that cell or call, with its stack in the log. A panic on a goroutine of
 // the author's ends the process.
 //
-// Started without a host, the program answers --version and describe --json; otherwise it says what it is and how to run it, and
+// Started without a host, the program answers --version, describe --json and --help; otherwise it says what it is and how to run it, and
 // exits 1. A plugin that is wrong in itself, such as one whose types give no schema, exits 1 and says why on standard error.
 func Serve(p Plugin) {
 	if !serve.HasHost() {

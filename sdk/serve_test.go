@@ -360,7 +360,12 @@ func TestByHandAPluginSaysWhatItIs(t *testing.T) {
 	if d.Name != "odd" || len(d.Units) != 1 || d.Units[0].Key != "ticks" || len(d.Tools) != 4 || len(d.OwnedEvents) != 1 || d.NeedsConfig != nil {
 		t.Errorf("got %+v", d)
 	}
-	for _, args := range [][]string{nil, {"--help"}, {"describe"}, {"--version", "x"}} {
+	for _, arg := range []string{"--help", "-h", "help"} {
+		if code, out, errs := run(arg); code != 0 || !strings.Contains(out, "describe --json") || errs != "" {
+			t.Errorf("%s: %d, %q, %q", arg, code, out, errs)
+		}
+	}
+	for _, args := range [][]string{nil, {"--help", "x"}, {"describe"}, {"--version", "x"}} {
 		if code, out, errs := run(args...); code != 1 || out != "" || !strings.Contains(errs, "does what it should not") || !strings.Contains(errs, "foldhost replay") {
 			t.Errorf("%v: %d, %q, %q", args, code, out, errs)
 		}

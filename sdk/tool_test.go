@@ -131,3 +131,35 @@ func TestARefusalIsWhatTheToolSays(t *testing.T) {
 		t.Errorf("got %+v, %v", r, err)
 	}
 }
+
+// todoArgs are arguments as a tool of lists has them.
+type todoArgs struct {
+	Todos []string `json:"todos"`
+}
+
+// TestKeysOfArgumentsAreMatchedAsTheyAreWritten: given a key in other letters, the schema that is made of the type refuses it; where the author's own
+// schema lets it through, it fills no field. The same holds for values that a tool reads.
+func TestKeysOfArgumentsAreMatchedAsTheyAreWritten(t *testing.T) {
+	var got todoArgs
+	tool := sdk.Tool[todoArgs, sdk.None]{Name: "t", Call: func(_ context.Context, c *sdk.Call, a todoArgs) (sdk.None, error) {
+		var read todoArgs
+		if _, err := c.Value("list", &read); err != nil || len(read.Todos) > 0 {
+			t.Errorf("it reads %v, %v", read, err)
+		}
+		got = a
+		return sdk.None{}, nil
+	}}
+	list := map[string]json.RawMessage{"list": json.RawMessage(`{"TODOS":["a"]}`)}
+	var refused *sdk.ArgumentError
+	for _, args := range []string{`{"TODOS":["a"]}`, `{"todos":[],"Todos":["a"]}`} {
+		if _, _, err := called(t, tool, unit.ToolCall{Arguments: json.RawMessage(args), Values: list}); !errors.As(err, &refused) {
+			t.Errorf("%s: %v", args, err)
+		}
+	}
+	tool.ArgumentSchema = json.RawMessage(`{"type":"object"}`)
+	for args, want := range map[string]int{`{"TODOS":["a"]}`: 0, `{"todos":["a","b"],"TODOS":[]}`: 2} {
+		if _, _, err := called(t, tool, unit.ToolCall{Arguments: json.RawMessage(args), Values: list}); err != nil || len(got.Todos) != want {
+			t.Errorf("%s: %v, %v", args, got, err)
+		}
+	}
+}
