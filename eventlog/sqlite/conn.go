@@ -20,7 +20,7 @@ const busyWait = 5 * time.Second
 // openConn opens a connection to an existing database through a disk. It never takes over the WAL when it is closed: the writer does
 // that on purpose, and nothing is changed by an opening that failed.
 func openConn(path string, d *disk, pragmas ...string) (*conn, error) {
-	raw, err := sqlite3.OpenFlags(location(path, d), sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
+	raw, err := sqlite3.OpenFlags(location(path, d.name), sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
 	if err != nil {
 		return nil, doing("opening "+path, err)
 	}
@@ -47,13 +47,13 @@ func openConn(path string, d *disk, pragmas ...string) (*conn, error) {
 }
 
 // location names the database as SQLite wants it. Files made beside it get its mode, as they hold the same.
-func location(path string, d *disk) string {
+func location(path, vfs string) string {
 	slashed := filepath.ToSlash(path)
 	if !strings.HasPrefix(slashed, "/") {
 		slashed = "/" + slashed // C:/…
 	}
 	escape := func(s string) string { return strings.ReplaceAll(url.QueryEscape(s), "+", "%20") }
-	u := url.URL{Scheme: "file", Path: slashed, RawQuery: "vfs=" + d.name + "&modeof=" + escape(path)}
+	u := url.URL{Scheme: "file", Path: slashed, RawQuery: "vfs=" + vfs + "&modeof=" + escape(path)}
 	return u.String()
 }
 

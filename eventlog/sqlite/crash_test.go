@@ -140,7 +140,7 @@ func killed(t *testing.T, dir, kill string, seed uint64, lines int, book *ledger
 var crashPoints = map[string]int{
 	"start": 1, "group/applied": 300, "group/commit": 300, "group/committed": 300, "append/event": 1000, "create/stage": 3, "create/log": 10,
 	"delete": 10, "sweep": 20, "rows/row": 100, "fold": 20, "folded": 20, "create/made": 1, "create/moved": 1, "migrate": 1,
-	"close": 1,
+	"close": 1, "restore/made": 1,
 }
 
 func TestEveryCrashPointIsTried(t *testing.T) {
@@ -170,6 +170,7 @@ func TestEveryCrashPointIsTried(t *testing.T) {
 
 // The process is killed at every named point, again and again on one store. After each start all that it had acknowledged is there, nothing is half there, and it goes on from there.
 func TestKilledAtNamedPoints(t *testing.T) {
+	notUnderRace(t)
 	dir, book := memoryDir(t), newLedger()
 	random := rand.New(rand.NewPCG(1, 2))
 	round := uint64(0)
@@ -180,11 +181,15 @@ func TestKilledAtNamedPoints(t *testing.T) {
 				killedWhileMaking(t, name)
 				continue
 			}
+			if name == "restore/made" {
+				continue // TestKilledWhileRestoring
+			}
 			for !killed(t, dir, fmt.Sprint("point ", name, " ", 1+random.IntN(often)), round, -1, book) {
 				round++ // it had done its work before it came there so often
 			}
 			s := reopen(t, dir, Options{})
 			book.check(t, s, Full)
+			clean(t, s)
 			closeStore(t, s)
 			if t.Failed() {
 				t.Fatalf("after %s in round %d", name, round)
@@ -205,6 +210,7 @@ func killedWhileMaking(t *testing.T, name string) {
 }
 
 func TestKilledInTheMiddleOfAWrite(t *testing.T) {
+	notUnderRace(t)
 	dir, book := memoryDir(t), newLedger()
 	random := rand.New(rand.NewPCG(3, 4))
 	fired := map[string]int{}
@@ -219,6 +225,7 @@ func TestKilledInTheMiddleOfAWrite(t *testing.T) {
 		fired[suffix]++
 		s := reopen(t, dir, Options{})
 		book.check(t, s, Full)
+		clean(t, s)
 		closeStore(t, s)
 		if t.Failed() {
 			t.Fatalf("in round %d", round)
@@ -230,12 +237,14 @@ func TestKilledInTheMiddleOfAWrite(t *testing.T) {
 }
 
 func TestKilledAtAnyTime(t *testing.T) {
+	notUnderRace(t)
 	dir, book := memoryDir(t), newLedger()
 	random := rand.New(rand.NewPCG(5, 6))
 	for round := range uint64(tortureRounds(8)) {
 		killed(t, dir, "", round, 1+random.IntN(1500), book)
 		s := reopen(t, dir, Options{})
 		book.check(t, s, Full)
+		clean(t, s)
 		// Sometimes the next process finds what this one left unclean.
 		if round%2 == 0 {
 			closeStore(t, s)

@@ -49,8 +49,8 @@ func TestRottenBytesAreToldOrHarmless(t *testing.T) {
 		t.Fatal(err)
 	}
 	rounds := 400
-	if testing.Short() {
-		rounds = 60
+	if underRace {
+		rounds = 30
 	}
 	random := rand.New(rand.NewPCG(7, 8))
 	harmless, seen := 0, 0

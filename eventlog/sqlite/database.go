@@ -57,10 +57,8 @@ func inspectHeader(path string, r io.Reader) error {
 func makeDatabase(path string, d *disk) (err error) {
 	dir := filepath.Dir(path)
 	making := path + ".new"
-	for _, leftover := range []string{making, making + "-wal", making + "-shm"} {
-		if err := os.Remove(leftover); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return dirError(dir, err)
-		}
+	if err := discard(making); err != nil {
+		return dirError(dir, err)
 	}
 	// Made here for its mode; SQLite takes an empty file for a new database.
 	f, err := os.OpenFile(making, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)

@@ -218,6 +218,7 @@ func TestAFailedSyncOfTheDatabase(t *testing.T) {
 
 // Whatever operation fails first, and with whatever, nothing that was acknowledged is lost, and nothing is half there.
 func TestAnyOperationMayFail(t *testing.T) {
+	notUnderRace(t)
 	for _, fault := range []error{syscall.EIO, syscall.ENOSPC} {
 		for nth := 1; ; nth++ {
 			fired := false
@@ -257,6 +258,7 @@ func TestAnyOperationMayFail(t *testing.T) {
 }
 
 func TestAStoreThatCannotBeMadeIsNotThere(t *testing.T) {
+	notUnderRace(t)
 	for _, fault := range []error{syscall.EIO, syscall.ENOSPC} {
 		for nth := 1; ; nth++ {
 			fired := false

@@ -181,3 +181,11 @@ func as[E error](t testing.TB, what string, err error) E {
 	}
 	return want
 }
+
+// notUnderRace skips what takes minutes under the race detector and shows it nothing new: the engine is one large translated function body, each of whose memory accesses it looks at.
+func notUnderRace(t *testing.T) {
+	t.Helper()
+	if underRace {
+		t.Skip("skipped: too slow under the race detector, and other tests race the same code")
+	}
+}

@@ -20,6 +20,8 @@ type Options struct {
 	base vfs.VFSFilename
 	// walPages is after how many pages the WAL is taken over.
 	walPages int
+	// backupSlice is how many pages are copied between two commits.
+	backupSlice int
 }
 
 // Durability says what has happened when an append returns.
@@ -61,6 +63,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.walPages <= 0 {
 		o.walPages = walPages
+	}
+	if o.backupSlice <= 0 {
+		o.backupSlice = backupSlice
 	}
 	if o.base == nil {
 		o.base = vfs.Find("os").(vfs.VFSFilename)

@@ -157,8 +157,8 @@ func (f *powerFile) Sync(vfs.SyncFlag) error {
 // is there, and whatever the durability nothing is half there.
 func TestThePowerFails(t *testing.T) {
 	rounds := 60
-	if testing.Short() {
-		rounds = 10
+	if underRace {
+		rounds = 3
 	}
 	for _, durability := range []Durability{Full, Relaxed} {
 		for round := range rounds {
@@ -189,6 +189,7 @@ func TestThePowerFails(t *testing.T) {
 				}
 				s = reopen(t, after, Options{})
 				book.check(t, s, durability)
+				clean(t, s)
 				// And it goes on.
 				again := workload{s: s, seed: uint64(round) + 1000, workers: 2, report: book.take}
 				n := 0

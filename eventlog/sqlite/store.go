@@ -29,6 +29,8 @@ type Store struct {
 	writer  *writer
 	readers *pool
 
+	backupSlice int
+
 	failed atomic.Pointer[eventlog.ReadOnlyError]
 
 	life struct {
@@ -57,7 +59,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err := prepareDir(dir); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, path: filepath.Join(dir, dbName), durability: o.Durability, log: o.Logger}
+	s := &Store{dir: dir, path: filepath.Join(dir, dbName), durability: o.Durability, log: o.Logger, backupSlice: o.backupSlice}
 	if s.lock, err = acquire(dir); err != nil {
 		return nil, err
 	}

@@ -32,6 +32,8 @@ type writer struct {
 	ended bool
 	// abandoned are logs whose creation was given up.
 	abandoned []int64
+	// errands are what is to be done between groups, outside of any transaction.
+	errands []func()
 
 	c  *conn
 	st statements
@@ -149,6 +151,30 @@ func (w *writer) put(r *request) {
 	w.ring()
 }
 
+// between has the writer do something between two groups, and waits for it.
+func (w *writer) between(f func() error) error {
+	done := make(chan error, 1)
+	w.mu.Lock()
+	w.errands = append(w.errands, func() { done <- contained(f) })
+	w.mu.Unlock()
+	w.ring()
+	return <-done
+}
+
+// errand does what is to be done between groups, one thing at a time, and says whether there was any.
+func (w *writer) errand() bool {
+	w.mu.Lock()
+	if len(w.errands) == 0 {
+		w.mu.Unlock()
+		return false
+	}
+	f := w.errands[0]
+	w.errands = w.errands[1:]
+	w.mu.Unlock()
+	f()
+	return true
+}
+
 func (w *writer) ring() {
 	select {
 	case w.bell <- struct{}{}:
@@ -191,10 +217,12 @@ func (w *writer) isEnded() bool {
 func (w *writer) work() {
 	defer close(w.done)
 	for {
+		busy := w.errand()
 		r := w.next()
 		switch {
 		case r != nil:
 			w.group(r)
+		case busy:
 		case w.isEnded():
 			return
 		case w.collectAbandoned() && !w.stuck && w.s.Failed() == nil:
