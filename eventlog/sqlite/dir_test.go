@@ -18,6 +18,13 @@ func TestASecondOwnerIsRefused(t *testing.T) {
 		t.Errorf("%+v, the owner is %d", e, os.Getpid())
 	}
 	unchanged(t, dir, before)
+	if err := s.Announce("http://127.0.0.1:7420"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = Open(t.Context(), dir, Options{})
+	if e := as[*LockedError](t, "Open", err); e.PID != os.Getpid() || e.URL != "http://127.0.0.1:7420" {
+		t.Errorf("%+v, the owner is %d", e, os.Getpid())
+	}
 	mustAdd(t, s, "a", row(2, 1)...)
 	closeStore(t, s)
 	reopen(t, dir, Options{})

@@ -11,14 +11,18 @@ import (
 // LockedError: another process, or another store of this one, owns the directory.
 type LockedError struct {
 	Dir string
-	// PID is the owner's process id, 0 when it cannot be told.
+	// PID is the owner's process id, 0 when it cannot be told. URL is where it serves, empty when it does not.
 	PID int
+	URL string
 }
 
 func (e *LockedError) Error() string {
 	owner := "another process"
 	if e.PID > 0 {
 		owner = fmt.Sprintf("process %d", e.PID)
+	}
+	if e.URL != "" {
+		owner += ", which serves " + e.URL
 	}
 	return fmt.Sprintf("%s is in use by %s: talk to that one, or stop it first", e.Dir, owner)
 }

@@ -57,6 +57,7 @@ func FuzzLockFile(f *testing.F) {
 	f.Add([]byte("123\n"))
 	f.Add([]byte("-1\n"))
 	f.Add([]byte("123"))
+	f.Add([]byte("123\nhttp://127.0.0.1:7420\n"))
 	path := filepath.Join(f.TempDir(), lockName)
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if err := os.WriteFile(path, raw, 0o600); err != nil {
@@ -67,8 +68,8 @@ func FuzzLockFile(f *testing.F) {
 			t.Fatal(err)
 		}
 		defer file.Close()
-		if pid := readPID(file); pid < 0 {
-			t.Errorf("pid %d", pid)
+		if pid, url := readOwner(file); pid < 0 || len(url) > maxOwner || pid == 0 && url != "" {
+			t.Errorf("pid %d, URL %q", pid, url)
 		}
 	})
 }

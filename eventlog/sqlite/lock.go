@@ -20,12 +20,13 @@ func acquire(dir string) (*lock, error) {
 	if err := lockFile(f); err != nil {
 		defer f.Close()
 		if errors.Is(err, errLocked) {
-			return nil, &LockedError{Dir: dir, PID: readPID(f)}
+			pid, url := readOwner(f)
+			return nil, &LockedError{Dir: dir, PID: pid, URL: url}
 		}
 		return nil, dirError(dir, err)
 	}
 	l := &lock{file: f}
-	if err := l.sign(); err != nil {
+	if err := l.sign(""); err != nil {
 		_ = l.release()
 		return nil, dirError(dir, err)
 	}
@@ -34,26 +35,37 @@ func acquire(dir string) (*lock, error) {
 
 var errLocked = errors.New("locked")
 
-// sign writes the pid over that of an owner before. It is for people and errors; nothing depends on it.
-func (l *lock) sign() error {
-	pid := strconv.Itoa(os.Getpid()) + "\n"
-	if _, err := l.file.WriteAt([]byte(pid), 0); err != nil {
+// sign writes who the owner is, over what one before has written: the pid and, once there is one, the URL, a line each. It is for people, errors and those who
+// look for a running host; nothing here depends on it. Emptied first, so that nobody reads the pid of one owner with the URL of another.
+func (l *lock) sign(url string) error {
+	text := strconv.Itoa(os.Getpid()) + "\n"
+	if url != "" {
+		text += url + "\n"
+	}
+	if err := l.file.Truncate(0); err != nil {
 		return err
 	}
-	return l.file.Truncate(int64(len(pid)))
+	_, err := l.file.WriteAt([]byte(text), 0)
+	return err
 }
 
 // release lets go of the lock. The file stays: taking it away would let two processes lock two files of one name.
 func (l *lock) release() error { return l.file.Close() }
 
-// readPID reads the pid of the owner, 0 when it has not written it yet.
-func readPID(f *os.File) int {
-	var buf [32]byte
+// maxOwner bounds what is read of a lock file: a pid, and a URL of an address.
+const maxOwner = 512
+
+// readOwner reads the pid of the owner, 0 when it has not written it yet, and its URL, empty when there is none.
+func readOwner(f *os.File) (pid int, url string) {
+	var buf [maxOwner]byte
 	n, _ := f.ReadAt(buf[:], 0)
-	line, _, whole := strings.Cut(string(buf[:n]), "\n")
+	line, rest, whole := strings.Cut(string(buf[:n]), "\n")
 	pid, err := strconv.Atoi(line)
 	if !whole || err != nil || pid < 0 {
-		return 0
+		return 0, ""
 	}
-	return pid
+	if line, _, whole := strings.Cut(rest, "\n"); whole {
+		url = line
+	}
+	return pid, url
 }

@@ -141,6 +141,14 @@ func (s *Store) openError(err error) error {
 	return &DamagedError{Path: s.path, Reason: "it cannot be opened", Err: err}
 }
 
+// Announce writes into the lock file where the owner serves, for those who find the directory in use; see LockedError.
+func (s *Store) Announce(url string) error {
+	if err := s.lock.sign(url); err != nil {
+		return dirError(s.dir, err)
+	}
+	return nil
+}
+
 // Identity implements eventlog.Store.
 func (s *Store) Identity() eventlog.Identity { return s.identity }
 
