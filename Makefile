@@ -8,7 +8,7 @@ BENCHTIME ?= 300ms
 
 PLUGINS   := todo imagelimits title tokenusage
 
-.PHONY: all build demo test race lint bench fuzz cross tidy generate generate-check soak torture clean
+.PHONY: all build demo run test race lint bench fuzz cross tidy generate generate-check soak torture clean
 all: build
 
 build: ## bin/foldhost and the plugins that ship, in bin/plugins
@@ -20,6 +20,9 @@ demo: build ## replay the sample session through real plugin processes, in its h
 	@bin/foldhost plugin list --config examples/foldhost.yaml
 	@echo
 	@bin/foldhost replay --config examples/foldhost.yaml examples/sessions/dry-run.jsonl
+
+run: build ## serve this machine with the plugins that ship; the data lies in bin/data
+	@bin/foldhost serve --config examples/foldhost.yaml --data bin/data
 
 test: ## every test once
 	$(GO) test ./...

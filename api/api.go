@@ -45,6 +45,10 @@ type API struct {
 	// stopped is closed by Stop.
 	stopped chan struct{}
 	stop    sync.Once
+	// closing guards closed, and that requests are counted only before it is set.
+	closing  sync.Mutex
+	closed   bool
+	requests sync.WaitGroup
 	// tried says that the first start of every plugin has ended.
 	tried  atomic.Bool
 	cancel context.CancelFunc
@@ -73,12 +77,26 @@ func New(o Options) *API {
 // served on. More than once is harmless.
 func (a *API) Stop() { a.stop.Do(func() { close(a.stopped) }) }
 
-// Close is Stop, and lets go of the host. Requests under way must have ended.
+// Close is Stop, waits for the requests under way and lets go of the host. What comes later is refused. More than once is harmless.
 func (a *API) Close() {
 	a.Stop()
+	a.closing.Lock()
+	a.closed = true
+	a.closing.Unlock()
+	a.requests.Wait()
 	a.cancel()
 	a.wg.Wait()
 	a.hub.close()
+}
+
+// enter counts a request, which ends by requests.Done; false says that none is taken any more.
+func (a *API) enter() bool {
+	a.closing.Lock()
+	defer a.closing.Unlock()
+	if !a.closed {
+		a.requests.Add(1)
+	}
+	return !a.closed
 }
 
 func (a *API) stopping() bool {

@@ -38,6 +38,11 @@ var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.Me
 
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if !a.enter() {
+		a.handler(func(*call) error { return stopping() }).ServeHTTP(w, r)
+		return
+	}
+	defer a.requests.Done()
 	// A path is taken as it stands. The mux would redirect one that is not in its shortest form, and the id of a session may look like a part of one.
 	plain := r.URL.EscapedPath() == path.Clean(r.URL.EscapedPath())
 	if _, pattern := a.mux.Handler(r); plain && pattern != "" {

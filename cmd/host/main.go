@@ -1,4 +1,4 @@
-// Command foldhost replays recorded sessions and converts logs. Flags, wiring and printing are here, and nothing else.
+// Command foldhost serves sessions, replays recorded ones and converts logs. Flags, wiring and printing are here, and nothing else.
 package main
 
 import "os"

@@ -12,7 +12,7 @@ func root() *cobra.Command {
 		Use:   "foldhost",
 		Short: "Fold event-sourced sessions into values",
 		Long: "foldhost folds the events of a session log into values, through plugins that each run in a process of their own.\n" +
-			"It replays recorded logs, converts between their forms, and looks at plugins. Running a server comes with a later release.",
+			"It serves sessions over HTTP, replays recorded logs, converts between their forms, and looks at plugins.",
 		Args:          wrongUsage(cobra.NoArgs),
 		Version:       readBuildInfo().String(),
 		SilenceErrors: true,
@@ -27,7 +27,7 @@ func root() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
-	cmd.AddCommand(replayCommand(), importCommand(), exportCommand(), pluginCommand(), versionCommand())
+	cmd.AddCommand(serveCommand(), replayCommand(), importCommand(), exportCommand(), pluginCommand(), versionCommand())
 	return cmd
 }
 

@@ -8,8 +8,12 @@ import (
 // DefaultName is the file that is read when none is named, if it is there.
 const DefaultName = "foldhost.yaml"
 
-// DefaultPluginDir is where plugins lie when nobody says otherwise.
-const DefaultPluginDir = "./plugins"
+// Where plugins and data lie, and where the server listens, when nobody says otherwise.
+const (
+	DefaultPluginDir = "./plugins"
+	DefaultData      = "./foldhost-data"
+	DefaultListen    = "127.0.0.1:7420"
+)
 
 // File is one configuration. The zero File is that of no file at all.
 type File struct {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"bufio"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -21,7 +22,7 @@ func TestTheCommandsOfTheDocumentsWork(t *testing.T) {
 	}
 	found := 0
 	for _, doc := range append(docs, more...) {
-		commands := shellCommands(read(t, doc))
+		commands := blockCommands(read(t, doc), "sh")
 		found += len(commands)
 		t.Run(filepath.Base(doc), func(t *testing.T) {
 			dir := built(t)
@@ -81,14 +82,73 @@ func inRoot(words []string) *exec.Cmd {
 	return cmd
 }
 
-// shellCommands are the lines of the sh blocks of a document.
-func shellCommands(doc string) []string {
+// What a document shows of the server, with curl in its console blocks, is answered well by a server that has nothing in it, in the order of the document. A stream is
+// left once it has said its baseline.
+func TestTheRequestsOfTheDocumentsWork(t *testing.T) {
+	curl, err := exec.LookPath("curl")
+	if err != nil {
+		t.Skip("skipped: curl is not here")
+	}
+	found := 0
+	for _, doc := range []string{"README.md", filepath.Join("docs", "server.md")} {
+		t.Run(filepath.Base(doc), func(t *testing.T) {
+			s := serve(t, filepath.Join(t.TempDir(), "data"))
+			for _, line := range blockCommands(read(t, filepath.Join(root, doc)), "console") {
+				found++
+				words := quoted(strings.ReplaceAll(line, "http://127.0.0.1:7420", s.url))
+				if words[0] != "curl" {
+					t.Fatalf("a document shows a command that this test can not run: %q", line)
+				}
+				cmd := exec.Command(curl, append([]string{"--silent", "--show-error", "--fail-with-body"}, words[1:]...)...)
+				if words[1] != "-N" {
+					if out, err := cmd.CombinedOutput(); err != nil {
+						t.Errorf("%s: %v: %s", line, err, out)
+					}
+					continue
+				}
+				out, err := cmd.StdoutPipe()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if err := cmd.Start(); err != nil {
+					t.Fatal(err)
+				}
+				said := bufio.NewScanner(out)
+				for said.Scan() && !strings.Contains(said.Text(), "session/baseline") {
+				}
+				if !strings.Contains(said.Text(), "session/baseline") {
+					t.Errorf("%s: it ended without a baseline: %v", line, said.Err())
+				}
+				cmd.Process.Kill()
+				cmd.Wait()
+			}
+		})
+	}
+	if found < 8 {
+		t.Errorf("only %d requests found: has the form of the documents changed?", found)
+	}
+}
+
+// quoted are the words of a command line whose only quotes are single ones.
+func quoted(line string) (words []string) {
+	for i, part := range strings.Split(line, "'") {
+		if i%2 == 1 {
+			words = append(words, part)
+		} else {
+			words = append(words, strings.Fields(part)...)
+		}
+	}
+	return words
+}
+
+// blockCommands are the lines of the blocks of a language in a document.
+func blockCommands(doc, language string) []string {
 	var commands []string
 	inside := false
 	for line := range strings.Lines(doc) {
 		line = strings.TrimSpace(line)
 		switch {
-		case line == "```sh":
+		case line == "```"+language:
 			inside = true
 		case strings.HasPrefix(line, "```"):
 			inside = false

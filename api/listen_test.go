@@ -1,0 +1,142 @@
+package api_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/foldhost/foldhost/api"
+	"github.com/foldhost/foldhost/eventlog/logtest"
+	"github.com/foldhost/foldhost/eventlog/memory"
+)
+
+func TestOnlyThisMachineIsServed(t *testing.T) {
+	for _, address := range []string{"127.0.0.1:0", "127.8.8.8:0", "localhost:0"} {
+		l, err := api.Listen(t.Context(), address)
+		if err != nil {
+			t.Errorf("%s: %v", address, err)
+			continue
+		}
+		l.Close()
+	}
+	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "8.8.8.8:7420", "7420", "", "127.0.0.1", "nobody.invalid:0"} {
+		l, err := api.Listen(t.Context(), address)
+		if e := (*api.ListenError)(nil); !errors.As(err, &e) || e.Address != address {
+			t.Errorf("%s: %v", address, err)
+		}
+		if l != nil {
+			l.Close()
+		}
+	}
+	taken, err := api.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	_, err = api.Listen(t.Context(), taken.Addr().String())
+	if e := (*api.ListenError)(nil); !errors.As(err, &e) || e.Err == nil {
+		t.Errorf("a port that is taken: %v", err)
+	}
+}
+
+// Given an append, a stream and a read that waits, when the server is to end, then the append is finished and answered, and the other two are ended.
+func TestServeEndsInOrder(t *testing.T) {
+	store := logtest.Slow(memory.New())
+	s := compose(t, options{store: store})
+	defer s.close()
+	l, err := api.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{}
+	defer transport.CloseIdleConnections()
+	s.url, s.http = "http://"+l.Addr().String(), &http.Client{Transport: transport}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() { served <- s.api.Serve(ctx, l) }()
+
+	s.create("s")
+	f := s.follow("s", "")
+	f.opening()
+	waiting, appended := make(chan *answer, 1), make(chan *answer, 1)
+	gate := store.Hold(logtest.Append)
+	go func() { appended <- s.post("/v1/sessions/s/events", `{"type":"step","data":1}`) }()
+	go func() { waiting <- s.get("/v1/sessions/s/projections?minSeq=99&wait=1m") }()
+	<-gate.Arrived()
+	cancel()
+	(<-waiting).problem(503, "overloaded")
+	f.ended()
+	select {
+	case err := <-served:
+		t.Fatalf("it ended before the append did: %v", err)
+	default:
+	}
+	gate.Release()
+	(<-appended).want(200)
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+	if _, err := s.http.Get(s.url + "/healthz"); err == nil {
+		t.Error("it still answers")
+	}
+	// A handler that is asked after the end refuses.
+	s.api.Close()
+	w := &recorder{header: http.Header{}}
+	s.api.ServeHTTP(w, mustRequest(t, "/v1/sessions"))
+	if w.status != 503 || !strings.Contains(w.text.String(), `"overloaded"`) {
+		t.Errorf("after the end: %d %s", w.status, w.text.String())
+	}
+}
+
+// Headers are bounded.
+func TestHeadersAreBounded(t *testing.T) {
+	s := compose(t, options{store: memory.New()})
+	defer s.close()
+	l, err := api.Listen(t.Context(), "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	served := make(chan error)
+	go func() { served <- s.api.Serve(ctx, l) }()
+	conn, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	io.WriteString(conn, "GET /healthz HTTP/1.1\r\nX: "+strings.Repeat("x", 128<<10)+"\r\n\r\n")
+	conn.SetReadDeadline(time.Now().Add(patient))
+	answer, err := io.ReadAll(conn)
+	if !strings.Contains(string(answer), "431") {
+		t.Errorf("headers of 128 KiB: %q, %v", answer, err)
+	}
+	cancel()
+	if err := <-served; err != nil {
+		t.Error(err)
+	}
+}
+
+// recorder is a response in memory.
+type recorder struct {
+	header http.Header
+	status int
+	text   strings.Builder
+}
+
+func (r *recorder) Header() http.Header         { return r.header }
+func (r *recorder) WriteHeader(status int)      { r.status = status }
+func (r *recorder) Write(p []byte) (int, error) { return r.text.Write(p) }
+
+func mustRequest(t *testing.T, path string) *http.Request {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
