@@ -31,6 +31,9 @@ type Store struct {
 
 	backupSlice int
 
+	// changes and groups count what was committed, together and in how many transactions.
+	changes, groups atomic.Int64
+
 	failed atomic.Pointer[eventlog.ReadOnlyError]
 
 	life struct {

@@ -265,7 +265,11 @@ func (w *writer) group(r *request) {
 	})
 	w.stuck = err != nil
 	if err == nil {
+		w.s.groups.Add(1)
 		for _, r := range group {
+			if r.err == nil {
+				w.s.changes.Add(1)
+			}
 			r.finish(r.err)
 		}
 		return
@@ -293,7 +297,10 @@ func (w *writer) single(group []*request) {
 			return nil
 		})
 		if err == nil {
-			err = r.err
+			w.s.groups.Add(1)
+			if err = r.err; err == nil {
+				w.s.changes.Add(1)
+			}
 		}
 		r.finish(err)
 	}
