@@ -1,6 +1,10 @@
 package host_test
 
 import (
+	"bytes"
+	"context"
+	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
@@ -74,4 +78,35 @@ func TestValidateSaysWhatAHostWouldFindOut(t *testing.T) {
 			same(t, "the whole", r.OK(), c.check == "")
 		})
 	}
+}
+
+// TestAnInspectionThatIsGivenUpSaysSo: given a plugin that hangs in a step of its start, whoever gives up waiting is told of that and not of the plugin.
+func TestAnInspectionThatIsGivenUpSaysSo(t *testing.T) {
+	for _, mode := range []string{"hang-describe", "hang-configure", "hang-register", "hang-health"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			c := wrong(t, mode)
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			// What it writes before it hangs is the sign that it runs.
+			log := slog.New(slog.NewTextHandler(hears{"hanging in", cancel}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+			_, err := host.Inspect(ctx, c.Command, host.InspectOptions{Logger: log, Config: &config.File{Plugins: map[string]config.Plugin{"wrongplugin": {Args: c.Args}}}})
+			if !errors.Is(err, context.Canceled) {
+				t.Errorf("got %v, want context.Canceled", err)
+			}
+		})
+	}
+}
+
+// hears is a writer that waits for a word.
+type hears struct {
+	word string
+	then func()
+}
+
+func (h hears) Write(p []byte) (int, error) {
+	if bytes.Contains(p, []byte(h.word)) {
+		h.then()
+	}
+	return len(p), nil
 }

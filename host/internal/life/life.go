@@ -113,6 +113,9 @@ func Start(ctx context.Context, begin Launch, spec Spec, o Options) (*Life, erro
 		bounded, cancel := context.WithTimeout(ctx, step.limit)
 		err := step.do(bounded, o)
 		cancel()
+		if ctx.Err() != nil { // Whoever gave up knows it by that.
+			err = context.Cause(ctx)
+		}
 		if err != nil {
 			return nil, l.fail(step.phase, plain(err))
 		}
@@ -335,7 +338,8 @@ func (l *Life) Bury(reason string) {
 // plain takes gRPC's wrapping off an error.
 func plain(err error) error {
 	s, ok := status.FromError(err)
-	if !ok || s.Code() == codes.OK {
+	var already *rpcError
+	if !ok || s.Code() == codes.OK || errors.As(err, &already) {
 		return err
 	}
 	switch s.Code() {

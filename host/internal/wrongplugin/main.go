@@ -105,6 +105,7 @@ func (s *server) is(mode string) bool { _, on := s.modes[mode]; return on }
 // stumble hangs or exits in a call where a mode says so.
 func (s *server) stumble(call string) {
 	if s.is("hang-" + call) {
+		fmt.Fprintf(os.Stderr, "hanging in %s\n", call)
 		select {}
 	}
 	if s.is("exit-" + call) {
