@@ -8,6 +8,9 @@ import (
 	"github.com/foldhost/foldhost/eventlog/internal/paging"
 )
 
+// stagePage is how many events a staged creation commits at once: each commit is a sync, and 2,000 events keep the writer for some tens of milliseconds.
+const stagePage = 2000
+
 // Create implements eventlog.Store. Events are pulled with nothing held, so that they may be read from this store.
 func (s *Store) Create(ctx context.Context, c eventlog.Creation) (info eventlog.Info, err error) {
 	if err := s.enter(ctx); err != nil {
@@ -86,7 +89,7 @@ func (m *making) add(ev event.Event) error {
 	if err := checkSize(&ev); err != nil {
 		return err
 	}
-	if len(m.page) == paging.Events || m.size+paging.Size(&ev) > paging.Bytes {
+	if len(m.page) == stagePage || m.size+paging.Size(&ev) > paging.Bytes {
 		if err := m.stage(); err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@
 // record carries a CRC-32C over what it means, which is compared when it is read: damage is a *eventlog.CorruptError with the place, never a wrong answer. foldhost.lock is held
 // by the owner and names its pid; a lock dies with its process.
 //
-// A creation of more than a page is staged: its events are committed page by page, seen by nobody, and the log appears with the last
+// A creation of more than some thousand events is staged: its events are committed in parts, seen by nobody, and the log appears with the last
 // commit. Its events then stand in the order of that commit, which table bulks remembers. A deletion takes the log
 // away at once and its content in slices, with later commits, overwritten by zeros. Neither holds up appends.
 //

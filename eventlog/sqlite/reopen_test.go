@@ -10,7 +10,6 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
-	"github.com/foldhost/foldhost/eventlog/internal/paging"
 )
 
 var nowhere = context.Background()
@@ -133,7 +132,7 @@ func TestAClosedStoreIsOneFile(t *testing.T) {
 func TestAStagedLogIsSeenWhenItIsWhole(t *testing.T) {
 	dir := t.TempDir()
 	s := reopen(t, dir, Options{})
-	n := 2*paging.Events + 10
+	n := 2*stagePage + 10
 	seen := func(seq int64) {
 		if logs, err := s.List(t.Context(), eventlog.ListQuery{}); err != nil || len(logs.Logs) != 0 {
 			t.Fatalf("%d logs are listed while one is made, at seq %d (%v)", len(logs.Logs), seq, err)

@@ -28,6 +28,7 @@ func TestRows(t *testing.T) {
 }
 
 func TestRelaxedStore(t *testing.T) {
+	notUnderRace(t)
 	open := opener(Options{Durability: Relaxed, Readers: 1})
 	logtest.Run(t, func(t testing.TB) eventlog.Store { return open(t) })
 }

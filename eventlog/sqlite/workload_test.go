@@ -12,7 +12,6 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
-	"github.com/foldhost/foldhost/eventlog/internal/paging"
 )
 
 // A workload changes a store from several goroutines, each with logs of its own, and reports in lines: "try …" before a change and the same without "try" when it
@@ -64,7 +63,7 @@ func (w *workload) work(worker int, stop func() bool) error {
 		case !there:
 			n := random.IntN(6)
 			if random.IntN(12) == 0 {
-				n = paging.Events + random.IntN(50)
+				n = stagePage + random.IntN(50)
 			}
 			line := fmt.Sprintf("create %s %d", id, n)
 			w.report("try " + line)
