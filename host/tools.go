@@ -56,7 +56,7 @@ func (t *tools) find(name string) *servedTool { return t.byName[name] }
 type ToolResult struct {
 	// Text is what to show; for an error result, what went wrong.
 	Text string
-	// Value is JSON true to the tool's result schema; nil where the tool has none, and in an error result.
+	// Value is JSON true to the tool's result schema, without white space; nil where the tool has none, and in an error result.
 	Value json.RawMessage
 	// IsError says that the tool did not do what it was asked for. Nothing was appended then.
 	IsError bool
@@ -148,7 +148,10 @@ func (c *toolCall) ask(ctx context.Context) (result ToolResult, overtaken bool, 
 	if len(said.Events) > 0 {
 		result.Events, overtaken, err = c.append(ctx, call.Seq, said.Events)
 	}
-	return result, overtaken, err
+	if err != nil {
+		return ToolResult{}, false, err
+	}
+	return result, overtaken, nil
 }
 
 // cut fixes the seq that the tool sees, with the values of that seq.
@@ -199,14 +202,19 @@ func (c *toolCall) check(r *unit.ToolResult) error {
 		if wrong := c.tool.Result.Check(r.Value); len(wrong) > 0 {
 			return broken("its value is not what its result schema says: %s", mismatches(wrong))
 		}
+		var err error
+		if r.Value, err = event.Compact(r.Value, "$"); err != nil {
+			return broken("its value: %v", err)
+		}
 	}
 	owners := c.host.plugins.owners.Load()
 	for i, e := range r.Events {
-		if owner, owned := owners.byType[e.Type]; !owned || owner.plugin != plugin {
+		owner, owned := owners.byType[e.Type]
+		if !owned || owner.plugin != plugin {
 			return broken("events[%d] is of type %q, which its plugin does not own", i, e.Type)
 		}
-		if err := owners.check(&event.Event{Type: e.Type, Data: e.Data}); err != nil {
-			return broken("events[%d]: %v", i, err)
+		if wrong := owner.schema.Check(e.Data); len(wrong) > 0 {
+			return broken("events[%d], of type %q: %s", i, e.Type, mismatches(wrong))
 		}
 	}
 	return nil
@@ -219,8 +227,14 @@ func (c *toolCall) append(ctx context.Context, seq int64, events []unit.ToolEven
 		batch.Items[i] = session.Item{Type: e.Type, Data: e.Data, Ignorable: e.Ignorable}
 	}
 	_, logged, err = c.session.AppendBatch(context.WithValue(ctx, cutKey{}, &cut{store: c.host.store, seq: seq, folds: c.tool.folds}), batch)
-	if errors.Is(err, errOvertaken) {
+	var veto *session.VetoError
+	var wrong *event.Error
+	switch {
+	case errors.Is(err, errOvertaken):
 		return nil, true, nil
+	case !errors.As(err, &veto) && errors.As(err, &wrong):
+		// No log takes such an event, as one that is too large.
+		return nil, false, &ToolBrokenError{Plugin: c.tool.plugin, Tool: c.tool.Name, Reason: err.Error()}
 	}
 	return logged, false, err
 }

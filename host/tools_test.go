@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 	"testing"
 
 	"github.com/foldhost/foldhost/event"
@@ -53,13 +54,18 @@ func TestWhatACallerCanPutRightIsAnErrorResult(t *testing.T) {
 }
 
 func TestAToolThatBreaksItsContractAppendsNothing(t *testing.T) {
-	for _, mode := range []string{"tool-appends=turn/start", "tool-appends=nobody/owns", "tool-bad-data", "tool-bad-value"} {
-		t.Run(mode, func(t *testing.T) {
+	for _, mode := range []string{"tool-appends=turn/start", "tool-appends=nobody/owns", "tool-bad-data", "tool-large-data", "tool-bad-value",
+		`tool-data={"n":`, "tool-data=\"\xff\"", `tool-data={"n":1,"n":2}`, "tool-data=1e999", "tool-data=" + strings.Repeat("[", 2000) + strings.Repeat("]", 2000)} {
+		t.Run(mode[:min(len(mode), 30)], func(t *testing.T) {
 			t.Parallel()
-			h := openHost(t, plugs{"wrong": wrong(t, mode)})
+			args := []string{mode}
+			if strings.HasPrefix(mode, "tool-data=") {
+				args = append(args, "owns=any/thing", "tool-appends=any/thing") // No schema says what is wrong.
+			}
+			h := openHost(t, plugs{"wrong": wrong(t, args...)})
 			s := newSession(t, h, "s")
 			var broken *host.ToolBrokenError
-			if r, err := call(t, h, s, "add", `{"n":1}`); !errors.As(err, &broken) {
+			if r, err := call(t, h, s, "add", `{"n":1}`); !errors.As(err, &broken) || r.Text != "" || r.Value != nil {
 				t.Errorf("%+v, %v", r, err)
 			}
 			if info, _ := s.Info(t.Context()); info.Seq != 0 {

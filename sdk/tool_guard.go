@@ -63,6 +63,10 @@ func containTool(call toolFunc, logger hclog.Logger) toolFunc {
 
 func checkResult(out *unit.ToolResult, result *unit.Schema, owned map[string]*unit.Schema) error {
 	switch {
+	case len(out.Text) > unit.MaxToolText:
+		return fmt.Errorf("the tool's text has %d bytes; at most %d are allowed", len(out.Text), unit.MaxToolText)
+	case len(out.Events) > unit.MaxToolEvents:
+		return fmt.Errorf("the tool gave %d events; at most %d are allowed in one call", len(out.Events), unit.MaxToolEvents)
 	case result == nil && out.Value != nil:
 		return errors.New("the tool gave a structured value and has no result schema")
 	case result != nil && out.Value == nil:

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 
@@ -105,6 +106,8 @@ func TestAToolThatGivesWhatItMustNotIsAnErrorResultAndInTheLog(t *testing.T) {
 		"no value in spite of a schema":   raw(unit.ToolResult{}, `{"type":"integer"}`),
 		"a value against its schema":      raw(unit.ToolResult{Value: json.RawMessage(`"x"`)}, `{"type":"integer"}`),
 		"a value that is no JSON":         raw(unit.ToolResult{Value: json.RawMessage(`{`)}, `true`),
+		"more text than anybody reads":    raw(unit.ToolResult{Text: strings.Repeat("x", unit.MaxToolText+1)}, ""),
+		"more events than anybody needs":  raw(unit.ToolResult{Events: slices.Repeat([]unit.ToolEvent{{Type: "test/any", Data: json.RawMessage("1")}}, unit.MaxToolEvents+1)}, ""),
 	} {
 		r, log, err := called(t, tool, unit.ToolCall{})
 		if err == nil || r.Events != nil || r.Text != "" {

@@ -63,8 +63,15 @@ type ToolEvent struct {
 	Ignorable bool
 }
 
-// MaxToolName is the longest name of a tool: what model providers accept.
-const MaxToolName = 64
+const (
+	// MaxToolName is the longest name of a tool: what model providers accept.
+	MaxToolName = 64
+	// MaxToolText is the most bytes of a tool's text, 1 MiB: it goes to a model, and more is a mistake.
+	MaxToolText = 1 << 20
+	// MaxToolEvents is the most events of one call. All of them stand in one batch and are held by everybody on the way. A tool changes a list or
+	// a plan, which takes a few; without a bound one message carries half a million.
+	MaxToolEvents = 1000
+)
 
 // CheckTool says what is wrong with a tool; the error is a *ToolError. Its schemas are compiled once to see that they can be, and
 // thrown away.

@@ -19,9 +19,6 @@ type FailureError struct{ Message string }
 
 func (e *FailureError) Error() string { return e.Message }
 
-// maxText bounds what a tool says: 1 MiB goes to a model, more is a mistake.
-const maxText = 1 << 20
-
 // caller makes the Call of a tool. Errors: *FailureError, *unit.GoneError, *unit.DeadlineError, *remote.BrokenError, that of ctx.
 func (l *Life) caller(name string) func(context.Context, unit.ToolCall) (unit.ToolResult, error) {
 	return func(ctx context.Context, c unit.ToolCall) (unit.ToolResult, error) {
@@ -41,8 +38,8 @@ func (l *Life) caller(name string) func(context.Context, unit.ToolCall) (unit.To
 			return readSuccess(o.Success)
 		case *pluginproto.CallToolResponse_Failure:
 			message := o.Failure.GetMessage()
-			if len(message) > maxText {
-				message = strings.ToValidUTF8(message[:maxText], "")
+			if len(message) > unit.MaxToolText {
+				message = strings.ToValidUTF8(message[:unit.MaxToolText], "")
 			}
 			return unit.ToolResult{}, &FailureError{message}
 		}
@@ -68,8 +65,11 @@ func (l *Life) callFailed(ctx context.Context, err error) error {
 
 func readSuccess(m *pluginproto.ToolSuccess) (unit.ToolResult, error) {
 	r := unit.ToolResult{Text: m.GetText(), Value: absent(m.GetValue())}
-	if len(r.Text) > maxText {
-		return r, &remote.BrokenError{Reason: fmt.Sprintf("a tool's text has %d bytes; at most %d are allowed", len(r.Text), maxText)}
+	if len(r.Text) > unit.MaxToolText {
+		return r, &remote.BrokenError{Reason: fmt.Sprintf("a tool's text has %d bytes; at most %d are allowed", len(r.Text), unit.MaxToolText)}
+	}
+	if n := len(m.GetEvents()); n > unit.MaxToolEvents {
+		return r, &remote.BrokenError{Reason: fmt.Sprintf("a tool gave %d events; at most %d are allowed", n, unit.MaxToolEvents)}
 	}
 	for i, e := range m.GetEvents() {
 		if e.GetType() == "" || len(e.GetData()) == 0 {

@@ -40,20 +40,21 @@ func TestWhatComesOfACallOfATool(t *testing.T) {
 		is     func(error) bool
 		took   time.Duration
 	}{
-		"success":                      {gives(success(&pluginproto.ToolSuccess{Text: "done", Events: []*pluginproto.NewEvent{{Type: "a", Data: []byte("1")}}})), nil, 0},
-		"failure":                      {gives(failure("not today")), is(new(*life.FailureError)), 0},
-		"a failure without words":      {gives(&pluginproto.CallToolResponse{Outcome: &pluginproto.CallToolResponse_Failure{}}), is(new(*life.FailureError)), 0},
-		"neither":                      {gives(&pluginproto.CallToolResponse{}), broken, 0},
-		"nothing of a success":         {gives(&pluginproto.CallToolResponse{Outcome: &pluginproto.CallToolResponse_Success{}}), nil, 0},
-		"more text than anybody reads": {gives(success(&pluginproto.ToolSuccess{Text: strings.Repeat("x", 1<<20+1)})), broken, 0},
-		"an event without a type":      {gives(success(&pluginproto.ToolSuccess{Events: []*pluginproto.NewEvent{{Data: []byte("1")}}})), broken, 0},
-		"an event without data":        {gives(success(&pluginproto.ToolSuccess{Events: []*pluginproto.NewEvent{{Type: "a"}}})), broken, 0},
-		"an event that is not there":   {gives(success(&pluginproto.ToolSuccess{Events: []*pluginproto.NewEvent{nil}})), broken, 0},
-		"an error":                     {fails(codes.Unknown), broken, 0},
-		"an answer that is too large":  {fails(codes.ResourceExhausted), broken, 0},
-		"no such call":                 {fails(codes.Unimplemented), broken, 0},
-		"a lost connection":            {fails(codes.Unavailable), is(new(*unit.GoneError)), time.Second},
-		"no answer":                    {func(ctx context.Context) (*pluginproto.CallToolResponse, error) { return nil, lifetest.Hang(ctx) }, is(new(*unit.DeadlineError)), 30 * time.Second},
+		"success":                        {gives(success(&pluginproto.ToolSuccess{Text: "done", Events: []*pluginproto.NewEvent{{Type: "a", Data: []byte("1")}}})), nil, 0},
+		"failure":                        {gives(failure("not today")), is(new(*life.FailureError)), 0},
+		"a failure without words":        {gives(&pluginproto.CallToolResponse{Outcome: &pluginproto.CallToolResponse_Failure{}}), is(new(*life.FailureError)), 0},
+		"neither":                        {gives(&pluginproto.CallToolResponse{}), broken, 0},
+		"nothing of a success":           {gives(&pluginproto.CallToolResponse{Outcome: &pluginproto.CallToolResponse_Success{}}), nil, 0},
+		"more text than anybody reads":   {gives(success(&pluginproto.ToolSuccess{Text: strings.Repeat("x", 1<<20+1)})), broken, 0},
+		"more events than anybody needs": {gives(success(&pluginproto.ToolSuccess{Events: make([]*pluginproto.NewEvent, 1001)})), broken, 0},
+		"an event without a type":        {gives(success(&pluginproto.ToolSuccess{Events: []*pluginproto.NewEvent{{Data: []byte("1")}}})), broken, 0},
+		"an event without data":          {gives(success(&pluginproto.ToolSuccess{Events: []*pluginproto.NewEvent{{Type: "a"}}})), broken, 0},
+		"an event that is not there":     {gives(success(&pluginproto.ToolSuccess{Events: []*pluginproto.NewEvent{nil}})), broken, 0},
+		"an error":                       {fails(codes.Unknown), broken, 0},
+		"an answer that is too large":    {fails(codes.ResourceExhausted), broken, 0},
+		"no such call":                   {fails(codes.Unimplemented), broken, 0},
+		"a lost connection":              {fails(codes.Unavailable), is(new(*unit.GoneError)), time.Second},
+		"no answer":                      {func(ctx context.Context) (*pluginproto.CallToolResponse, error) { return nil, lifetest.Hang(ctx) }, is(new(*unit.DeadlineError)), 30 * time.Second},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -2,6 +2,7 @@ package life
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -51,10 +52,15 @@ func compile(text []byte) (*Schema, error) {
 // Check is unit.Schema.Check; a nil schema takes everything that is JSON.
 func (s *Schema) Check(value json.RawMessage) []unit.Mismatch {
 	if s == nil {
-		if err := event.CheckLossless(value, "$"); err != nil {
-			return []unit.Mismatch{{Path: "$", Reason: err.Error()}}
+		err := event.CheckLossless(value, "$")
+		if err == nil {
+			return nil
 		}
-		return nil
+		wrong := unit.Mismatch{Path: "$", Reason: err.Error()}
+		if at := (*event.Error)(nil); errors.As(err, &at) {
+			wrong.Path, wrong.Reason = at.Path, at.Reason
+		}
+		return []unit.Mismatch{wrong}
 	}
 	return s.Schema.Check(value)
 }

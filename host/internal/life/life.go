@@ -12,6 +12,7 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/foldhost/foldhost/host/internal/remote"
 	"github.com/foldhost/foldhost/host/launch"
@@ -218,9 +219,48 @@ func (l *Life) register(ctx context.Context, o Options) (err error) {
 // healthy asks once, last: one that would fail its next health check anyway is not called ready before.
 func (l *Life) healthy(ctx context.Context, _ Options) error { return l.Check(ctx) }
 
-// follow reads the sets that come later. Only the latest waits.
+// How fast a plugin may change what it offers. It is looked at ten times a second at most, and for a tenth of the time, since a large set takes
+// a second to check; but never later than after five seconds. Of what comes in between only the latest is looked at, and once 64 KiB of it were passed over, the plugin waits.
+const (
+	setPause  = 100 * time.Millisecond
+	setShare  = 10
+	setLatest = 5 * time.Second
+	maxUnread = 64 << 10
+)
+
+// follow looks at the sets that come later. Only the latest waits.
 func (l *Life) follow(stream pluginproto.Plugin_RegistrationsClient) {
+	said := make(chan *pluginproto.RegistrationSet, 1)
+	l.wg.Go(func() { l.hear(stream, said) })
 	for {
+		select {
+		case m := <-said:
+			began := time.Now()
+			set, err := l.readSet(m)
+			if err != nil {
+				l.Instance.Fail(&remote.BrokenError{Reason: err.Error(), Err: err})
+				return
+			}
+			select {
+			case <-l.sets:
+			default:
+			}
+			l.sets <- set // There is room: nobody else puts anything there.
+			timer := time.NewTimer(min(max(setPause, setShare*time.Since(began)), setLatest))
+			select {
+			case <-timer.C:
+			case <-l.ctx.Done():
+				timer.Stop()
+			}
+		case <-l.ctx.Done():
+			return
+		}
+	}
+}
+
+// hear reads the stream of registrations.
+func (l *Life) hear(stream pluginproto.Plugin_RegistrationsClient, said chan *pluginproto.RegistrationSet) {
+	for unread := 0; ; {
 		m, err := stream.Recv()
 		if err != nil {
 			if err = l.endedRegistrations(err); err != nil {
@@ -228,16 +268,21 @@ func (l *Life) follow(stream pluginproto.Plugin_RegistrationsClient) {
 			}
 			return
 		}
-		set, err := l.readSet(m)
-		if err != nil {
-			l.Instance.Fail(&remote.BrokenError{Reason: err.Error(), Err: err})
-			return
+		switch {
+		case len(said) == 0:
+			unread = 0
+		case unread < maxUnread:
+			select {
+			case old := <-said:
+				unread += proto.Size(old)
+			default:
+			}
 		}
 		select {
-		case <-l.sets:
-		default:
+		case said <- m:
+		case <-l.ctx.Done():
+			return
 		}
-		l.sets <- set // There is room: nobody else puts anything there.
 	}
 }
 

@@ -3,6 +3,7 @@ package life_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -238,6 +239,7 @@ func TestOnlyTheLatestSetWaits(t *testing.T) {
 			r.process.Offer([]unit.Definition{number(key)}, nil)
 			synctest.Wait()
 		}
+		time.Sleep(time.Second)
 		if set := <-r.Sets(); len(set.Units) != 1 || set.Units[0].Key != "c" || set.Units[0].Instance == nil {
 			t.Errorf("%+v", set)
 		}
@@ -245,6 +247,31 @@ func TestOnlyTheLatestSetWaits(t *testing.T) {
 			t.Errorf("another set waits: %+v", <-r.Sets())
 		}
 	})
+}
+
+// TestAPluginThatKeepsChangingItsMindIsLookedAtNowAndThen: ten times a second, whatever it sends; the last set is not lost.
+func TestAPluginThatKeepsChangingItsMindIsLookedAtNowAndThen(t *testing.T) {
+	for name, size := range map[string]int{"small sets": 10, "large sets": 200 << 10} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := up(t, lifetest.Plugin{})
+				const sets = 200
+				go func() {
+					for i := range sets {
+						r.process.Offer(nil, []*pluginproto.Tool{tool(fmt.Sprint("t", i), func(m *pluginproto.Tool) { m.Description = strings.Repeat("x", size) })})
+					}
+				}()
+				began, looks, last := time.Now(), 0, ""
+				for last != fmt.Sprint("t", sets-1) {
+					last = (<-r.Sets()).Tools[0].Name
+					looks++
+				}
+				if took := time.Since(began); looks > 1+int(took/(100*time.Millisecond)) || looks == sets {
+					t.Errorf("it was looked at %d times in %v", looks, took)
+				}
+			})
+		})
+	}
 }
 
 func TestACheckHasADeadline(t *testing.T) {

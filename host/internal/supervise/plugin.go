@@ -341,9 +341,6 @@ func (p *Plugin) failed(a *attempt, why error, busy bool) {
 	})
 }
 
-// setPause is how long registrations stand before the next ones are looked at: a plugin that changes its mind in a loop costs ten looks a second.
-const setPause = 100 * time.Millisecond
-
 // serve works with a process until it is gone. next is another one that has taken over or is ready to; otherwise why says what happened.
 func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 	l := a.life
@@ -354,8 +351,6 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 		err error
 	}
 	var successor chan started
-	sets := l.Sets()
-	var pause <-chan time.Time
 	for {
 		select {
 		case <-p.ctx.Done():
@@ -384,11 +379,8 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 				}
 			}
 			return nil, why
-		case set := <-sets:
+		case set := <-l.Sets():
 			p.register(l, set, false)
-			sets, pause = nil, time.After(setPause)
-		case <-pause:
-			sets, pause = l.Sets(), nil
 		case err := <-health.failed:
 			l.Fail(err)
 		case <-p.again:

@@ -401,6 +401,12 @@ func (s *server) CallTool(_ context.Context, r *pluginproto.CallToolRequest) (*p
 		if typ := s.modes["tool-appends"]; typ != "" {
 			ok.Events[0].Type = typ
 		}
+		if s.is("tool-data") {
+			ok.Events[0].Data = []byte(s.modes["tool-data"])
+		}
+		if s.is("tool-large-data") {
+			ok.Events[0].Data = []byte(`{"n":1,"pad":"` + strings.Repeat("x", 5<<20) + `"}`)
+		}
 		if s.is("tool-bad-data") {
 			ok.Events[0].Data = []byte(`{"n":"many"}`)
 		}
