@@ -75,7 +75,7 @@ func (c *call) streamSession() error {
 	st.beat = time.NewTicker(c.api.o.Heartbeat)
 	defer st.beat.Stop()
 	switch err := st.run(info.Seq-1, from); {
-	case err == nil, errors.Is(err, errEnd), c.r.Context().Err() != nil:
+	case errors.Is(err, errEnd), c.r.Context().Err() != nil:
 	case is[*eventlog.NotFoundError](err):
 		st.out = st.frames.deleted(st.out)
 		_ = st.flush()

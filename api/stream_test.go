@@ -368,7 +368,7 @@ func TestASlowReader(t *testing.T) {
 		s.step("s", 2000)
 		time.Sleep(59 * time.Second)
 		values, pos := []string{}, int64(-1)
-		for pos < 2000 || values[len(values)-1] != "2001" {
+		for pos < 2000 || len(values) == 0 || values[len(values)-1] != "2001" {
 			switch fr := slow.next(); fr.kind {
 			case "session/event":
 				pos = fr.seq(t)
