@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/internal/crashpoint"
 	"github.com/foldhost/foldhost/registry"
 )
 
@@ -242,6 +243,7 @@ func (w *Writer) store(ctx context.Context, life eventlog.Life, rows map[string]
 		return nil
 	}
 	all := slices.Collect(maps.Values(rows))
+	crashpoint.Reach("checkpoint/rows")
 	if err := w.rows.SaveRows(ctx, life, all); err != nil {
 		return gone(err)
 	}
@@ -259,6 +261,7 @@ func (w *Writer) store(ctx context.Context, life eventlog.Life, rows map[string]
 	if len(past) == 0 {
 		return nil
 	}
+	crashpoint.Reach("checkpoint/past")
 	err := w.rows.SavePast(ctx, life, past)
 	if err == nil {
 		w.stats.Past.Add(int64(len(past)))

@@ -11,6 +11,7 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/internal/crashpoint"
 	"github.com/foldhost/foldhost/surface"
 )
 
@@ -223,6 +224,7 @@ func (c *core) writeSurface(ctx context.Context, row *surfaceRow) {
 	if err == nil {
 		row.anchor = event.Fingerprint(&at)
 		stored := eventlog.Row{Key: eventlog.SurfaceKey, Cut: at.Seq, Seq: at.Seq, Data: row.encode()}
+		crashpoint.Reach("session/surface-row")
 		err = c.set.rows.SaveRows(ctx, c.life(), []eventlog.Row{stored})
 	}
 	var none *eventlog.NotFoundError

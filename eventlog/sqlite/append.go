@@ -7,6 +7,7 @@ import (
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/internal/paging"
+	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
 // eventMax is what this store can hold in one event: 256 MiB, far above what a session takes and far below what the engine breaks at.
@@ -73,7 +74,7 @@ func (w *writer) append(b *eventlog.Batch) (eventlog.Commit, error) {
 		if err := w.add(l.n, &b.Events[i]); err != nil {
 			return eventlog.Commit{}, err
 		}
-		crash("append/event")
+		crashpoint.Reach("append/event")
 	}
 	c := eventlog.Commit{First: l.seq, Seq: l.seq + int64(len(b.Events)), Position: w.position, Time: w.now}
 	if b.Key != "" {

@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
 // A copy that is made while several sessions are written to is one state of the store, later than all that had been acknowledged when it began.
@@ -240,12 +241,12 @@ func TestKilledWhileRestoring(t *testing.T) {
 
 func init() {
 	roles["restore"] = func(dir string) error {
-		crashPoint = func(name string) {
+		crashpoint.Set(func(name string) {
 			if name == "restore/made" {
 				fmt.Println("dying")
 				killSelf()
 			}
-		}
+		})
 		return Restore(nowhere, filepath.Join(filepath.Dir(dir), "backup"), dir)
 	}
 }

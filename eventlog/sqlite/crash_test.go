@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"github.com/ncruces/go-sqlite3/vfs"
+
+	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
 // appendAndReport is the child that gets killed: it works on a store and reports. childKill says where it kills itself: at the nth time it comes to a point in the code,
@@ -43,11 +45,11 @@ func appendAndReport(dir string) error {
 		}
 		switch kill[0] {
 		case "point":
-			crashPoint = func(name string) {
+			crashpoint.Set(func(name string) {
 				if name == kill[1] {
 					die()
 				}
-			}
+			})
 		case "write":
 			o.base = &mortalDisk{vfs.Find("os").(vfs.VFSFilename), kill[1], die}
 		}
@@ -157,7 +159,7 @@ func TestEveryCrashPointIsTried(t *testing.T) {
 		if strings.HasSuffix(path, "_test.go") {
 			continue
 		}
-		for _, call := range regexp.MustCompile(`\bcrash\("([^"]+)"\)`).FindAllStringSubmatch(string(source), -1) {
+		for _, call := range regexp.MustCompile(`\bcrashpoint\.Reach\("([^"]+)"\)`).FindAllStringSubmatch(string(source), -1) {
 			if found++; crashPoints[call[1]] == 0 {
 				t.Errorf("%s: nothing is killed at %q", path, call[1])
 			}

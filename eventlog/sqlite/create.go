@@ -6,6 +6,7 @@ import (
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/internal/paging"
+	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
 // stagePage is how many events a staged creation commits at once: each commit is a sync, and 2,000 events keep the writer for some tens of milliseconds.
@@ -114,7 +115,7 @@ func (m *making) stage() error {
 				return err
 			}
 		}
-		crash("create/stage")
+		crashpoint.Reach("create/stage")
 		return w.addAll(n, m.page)
 	})
 	if err != nil {
@@ -181,7 +182,7 @@ func (w *writer) create(m *making) (log, error) {
 	} else if l.seq == 0 {
 		w.position++
 	}
-	crash("create/log")
+	crashpoint.Reach("create/log")
 	l.position, l.updated = w.position, w.now
 	if err := run(w.st.addLog, l.n, l.id, l.incarnation, l.header, l.firstLive, logSum(l.n, l.id, l.incarnation, l.header, l.firstLive)); err != nil {
 		return log{}, err

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 
 	sqlite3 "github.com/ncruces/go-sqlite3"
+
+	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
 // ensureDatabase makes the database when there is none, and otherwise looks whether the file is one that can be opened, without changing it.
@@ -98,13 +100,13 @@ func makeDatabase(path string, d *disk) (err error) {
 		}
 		return err
 	}
-	crash("create/made")
+	crashpoint.Reach("create/made")
 	if err := f.Sync(); err != nil {
 		return dirError(dir, err)
 	}
 	if err := os.Rename(making, path); err != nil {
 		return dirError(dir, err)
 	}
-	crash("create/moved")
+	crashpoint.Reach("create/moved")
 	return syncDir(dir)
 }

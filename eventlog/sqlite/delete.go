@@ -6,6 +6,7 @@ import (
 	sqlite3 "github.com/ncruces/go-sqlite3"
 
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
 // Delete implements eventlog.Store. The log is gone when it returns; its content is overwritten with later commits, or as soon as there are none.
@@ -31,7 +32,7 @@ func (w *writer) delete(life eventlog.Life) error {
 	if err := run(w.st.dropHead, l.n); err != nil {
 		return err
 	}
-	crash("delete")
+	crashpoint.Reach("delete")
 	if err := run(w.st.addTrash, l.n); err != nil {
 		return err
 	}
@@ -82,7 +83,7 @@ func (w *writer) sweep(alone bool) error {
 	if err != nil {
 		return err
 	}
-	crash("sweep")
+	crashpoint.Reach("sweep")
 	if done {
 		w.committed = append(w.committed, func() {
 			if w.trash = w.trash[1:]; len(w.trash) == 0 {

@@ -198,7 +198,7 @@ func TestNoRoomToTakeTheWALOver(t *testing.T) {
 
 // A failed sync of the database is as bad as one of the WAL, and comes when the append has been acknowledged: the next one is told.
 func TestAFailedSyncOfTheDatabase(t *testing.T) {
-	s, disk, dir := onBadDisk(t, Options{walPages: 10})
+	s, disk, dir := onBadDisk(t, Options{walPages: 100}) // more than it takes to make the store and its log
 	disk.when(always(opSync, dbName, syscall.EIO))
 	acknowledged := 3
 	var err error

@@ -6,6 +6,7 @@ import (
 	sqlite3 "github.com/ncruces/go-sqlite3"
 
 	"github.com/foldhost/foldhost/eventlog/internal/paging"
+	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
 // Keys of table meta.
@@ -72,7 +73,7 @@ func (c *conn) start(d Durability) (boot int64, ended string, err error) {
 		if err := c.setMeta(metaBoot, boot); err != nil {
 			return err
 		}
-		crash("start")
+		crashpoint.Reach("start")
 		return c.setMeta(metaRunning, d.String())
 	})
 	return boot, ended, err

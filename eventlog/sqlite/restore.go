@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 
 	sqlite3 "github.com/ncruces/go-sqlite3"
+
+	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
 // Restore makes the store of a directory out of a file that Backup made. It is another store than the one that was copied: it has an id of its own, each of its logs another
@@ -79,7 +81,7 @@ func Restore(ctx context.Context, backup, dir string) error {
 		}
 		return err
 	}
-	crash("restore/made")
+	crashpoint.Reach("restore/made")
 	return publish(f, making, path)
 }
 

@@ -8,6 +8,7 @@ import (
 	sqlite3 "github.com/ncruces/go-sqlite3"
 
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
 // Rows implements eventlog.RowStore. A row that is damaged is not given.
@@ -138,7 +139,7 @@ func (s *Store) writeRows(ctx context.Context, life eventlog.Life, rows []eventl
 			if err := write(w, l, &whole[i]); err != nil {
 				return err
 			}
-			crash("rows/row")
+			crashpoint.Reach("rows/row")
 		}
 		return nil
 	})

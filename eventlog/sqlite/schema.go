@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	sqlite3 "github.com/ncruces/go-sqlite3"
+
+	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
 const (
@@ -121,7 +123,7 @@ func migrate(c *conn, path string, steps []string) error {
 		return &NewerError{Path: path, Have: version, Know: know}
 	}
 	for ; version < int64(len(steps)); version++ {
-		crash("migrate")
+		crashpoint.Reach("migrate")
 		script := fmt.Sprintf("BEGIN IMMEDIATE; %s; PRAGMA user_version = %d; COMMIT", steps[version], version+1)
 		if err := c.Exec(script); err != nil {
 			_ = c.Exec("ROLLBACK")

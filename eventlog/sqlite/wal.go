@@ -5,6 +5,8 @@ import (
 	"time"
 
 	sqlite3 "github.com/ncruces/go-sqlite3"
+
+	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
 // Bounds on the WAL, in pages of 4 KiB.
@@ -42,7 +44,7 @@ func (w *writer) fold() {
 // takeOver says whether the whole WAL is in the database.
 func (w *writer) takeOver(mode sqlite3.CheckpointMode) bool {
 	w.s.disk.take()
-	crash("fold")
+	crashpoint.Reach("fold")
 	var pages, folded int
 	err := contained(func() (err error) {
 		if err := w.c.BusyTimeout(restartWait); err != nil {
@@ -51,7 +53,7 @@ func (w *writer) takeOver(mode sqlite3.CheckpointMode) bool {
 		pages, folded, err = w.c.WALCheckpoint("main", mode)
 		return errors.Join(doing("taking the WAL over into the database", err), doing("configuring the connection", w.c.BusyTimeout(busyWait)))
 	})
-	crash("folded")
+	crashpoint.Reach("folded")
 	w.tried = w.pages
 	switch {
 	case err == nil && pages == folded:

@@ -10,6 +10,7 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
 // Bounds on a group, so that nobody waits for more than some tens of milliseconds of others' work.
@@ -260,7 +261,7 @@ func (w *writer) group(r *request) {
 				group = append(group, next)
 			}
 		}
-		crash("group/applied")
+		crashpoint.Reach("group/applied")
 		return w.sweep(len(group) == 0)
 	})
 	w.stuck = err != nil
@@ -337,11 +338,11 @@ func (w *writer) transaction(f func() error) error {
 		if err := f(); err != nil {
 			return err
 		}
-		crash("group/commit")
+		crashpoint.Reach("group/commit")
 		return run(w.st.commit)
 	})
 	if err == nil {
-		crash("group/committed")
+		crashpoint.Reach("group/committed")
 		for _, f := range w.committed {
 			f()
 		}
@@ -406,7 +407,7 @@ func (w *writer) settle() error {
 	if err := w.c.transaction(func() error { return w.c.setMeta(metaRunning, "") }); err != nil {
 		return err
 	}
-	crash("close")
+	crashpoint.Reach("close")
 	if _, _, err := w.c.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE); err != nil {
 		return doing("taking the WAL over into the database", err)
 	}

@@ -12,7 +12,9 @@ import (
 	"os"
 	"regexp"
 	"strconv"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/foldhost/foldhost/checkpoint"
@@ -21,6 +23,7 @@ import (
 	"github.com/foldhost/foldhost/eventlog/sqlite"
 	"github.com/foldhost/foldhost/host"
 	"github.com/foldhost/foldhost/host/config"
+	"github.com/foldhost/foldhost/internal/crashpoint"
 	"github.com/foldhost/foldhost/session"
 )
 
@@ -29,6 +32,8 @@ const (
 	envDir     = "TORTURE_DIR" // its data; set in a child alone
 	envPlugins = "TORTURE_PLUGINS"
 	envSeed    = "TORTURE_SEED"
+	envPoint   = "TORTURE_POINT" // "NAME N": it kills itself when it comes to a crash point for the nth time
+	envLimit   = "TORTURE_LIMIT" // no file may become larger, in bytes
 )
 
 const (
@@ -47,7 +52,18 @@ type ack struct {
 	// Deleting: the session is about to be deleted. Deleted: it was.
 	Deleting bool `json:"t,omitempty"`
 	Deleted  bool `json:"d,omitempty"`
+	// Dying is the crash point at which the child ends now. Trouble is what a change was refused for.
+	Dying   string  `json:"y,omitempty"`
+	Trouble trouble `json:"x,omitempty"`
 }
+
+// trouble is what a disk can do to a change without harm to what is there.
+type trouble string
+
+const (
+	diskFull trouble = "full"
+	readOnly trouble = "read-only"
+)
 
 // child works until it is killed, or something goes wrong, which it writes to standard error.
 func child() error {
@@ -56,6 +72,10 @@ func child() error {
 	if err != nil {
 		return err
 	}
+	if err := limitFiles(os.Getenv(envLimit)); err != nil {
+		return fmt.Errorf("limit the size of files: %w", err)
+	}
+	dieAt(os.Getenv(envPoint))
 	store, err := sqlite.Open(ctx, os.Getenv(envDir), sqlite.Options{})
 	if err != nil {
 		return fmt.Errorf("open the store: %w", err)
@@ -82,6 +102,28 @@ func child() error {
 // options start the shipped plugins.
 func options(plugins string) *host.PluginOptions {
 	return &host.PluginOptions{Dir: plugins, Config: &config.File{Plugins: map[string]config.Plugin{"todo": {Config: json.RawMessage(`{"allowParallelInProgress":true}`)}}}}
+}
+
+// dieAt has the process killed where told.
+func dieAt(told string) {
+	name, often, ok := strings.Cut(told, " ")
+	nth, err := strconv.Atoi(often)
+	if !ok || err != nil {
+		return
+	}
+	var left atomic.Int64
+	left.Store(int64(nth))
+	crashpoint.Set(func(reached string) {
+		if reached != name || left.Add(-1) != 0 {
+			return
+		}
+		raw, _ := json.Marshal(ack{Dying: name})
+		_, _ = os.Stdout.Write(append(raw, '\n')) // past the workers, who may be waiting for this very goroutine
+		if self, err := os.FindProcess(os.Getpid()); err == nil {
+			_ = self.Kill()
+		}
+		select {} // It takes a moment, in which nothing may go on from here.
+	})
 }
 
 func backwards() func() time.Time {
@@ -128,7 +170,16 @@ func (w *worker) batch() string {
 
 func (w *worker) run(ctx context.Context, r *rand.Rand) error {
 	for {
-		if err := w.step(ctx, r); err != nil {
+		err := w.step(ctx, r)
+		var full *eventlog.DiskFullError
+		var refusing *eventlog.ReadOnlyError
+		switch {
+		case errors.As(err, &full):
+			err = w.say(ack{Trouble: diskFull})
+		case errors.As(err, &refusing):
+			err = w.say(ack{Trouble: readOnly})
+		}
+		if err != nil {
 			return err
 		}
 	}

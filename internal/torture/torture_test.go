@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"strconv"
 	"testing"
 	"time"
@@ -53,30 +54,118 @@ func kills(t *testing.T) int {
 	return n
 }
 
+// points are where children kill themselves, and about how often one comes there.
+var points = []struct {
+	name  string
+	often int
+}{
+	{"group/commit", 200}, {"rows/row", 60}, {"checkpoint/rows", 40}, {"session/surface-row", 20}, {"append/event", 400}, {"group/committed", 200}, {"checkpoint/past", 5},
+	{"group/applied", 200}, {"create/log", 3}, {"delete", 2}, {"sweep", 2}, {"fold", 1}, {"folded", 1}, {"start", 1},
+}
+
 func TestNothingAcknowledgedIsLostAndNothingWrongIsServed(t *testing.T) {
+	h := newHarness(t, t.TempDir())
+	died := map[string]int{}
+	n := kills(t)
+	for round := range n {
+		p := plan{startup: h.random.IntN(6) == 0}
+		switch round % 3 {
+		case 1:
+			at := points[round/3%len(points)]
+			p = plan{point: at.name, often: 1 + h.random.IntN(at.often)}
+		case 2:
+			if round%2 == 0 && runtime.GOOS == "linux" {
+				p.limit = true
+			}
+		}
+		h.run(p)
+		if h.died != "" {
+			died[h.died]++
+		}
+		h.verify(round%5 == 4)
+		if t.Failed() {
+			t.Fatalf("after kill %d", round+1)
+		}
+	}
+	h.report()
+	t.Logf("killed at named points: %v; short writes in %d rounds", died, h.troubles[readOnly])
+	for i := 1; i < n; i += 3 {
+		if name := points[i/3%len(points)].name; died[name] == 0 {
+			t.Errorf("nothing was killed at %s", name)
+		}
+	}
+	if len(h.known.deleted) == 0 && n > 100 {
+		t.Error("the children deleted nothing")
+	}
+	if h.troubles[readOnly] == 0 && n > 5 && runtime.GOOS == "linux" {
+		t.Error("no write came out short")
+	}
+}
+
+// The disk fills up under the host, which is killed then, or when there is room again.
+func TestNothingAcknowledgedIsLostOnAFullDisk(t *testing.T) {
+	disk := smallDisk(t, "48m")
+	h := newHarness(t, filepath.Join(disk, "data"))
+	h.ballast = filepath.Join(disk, "ballast")
+	for round := range max(3, kills(t)/10) {
+		h.run(plan{full: true, often: h.random.IntN(2)})
+		h.verify(round%5 == 4)
+		if t.Failed() {
+			t.Fatalf("after kill %d", round+1)
+		}
+	}
+	h.report()
+	t.Logf("the disk was full in %d rounds", h.troubles[diskFull])
+	if h.troubles[diskFull] == 0 {
+		t.Error("the disk was never full")
+	}
+}
+
+// harness is a directory, what is known of it, and what happened to it.
+type harness struct {
+	*testing.T
+	dir, plugins string
+	// ballast is a file that fills the disk.
+	ballast string
+	random  *rand.Rand
+	known   *knowledge
+	// troubles counts the rounds in which something was refused for them, pluginKills the processes that were killed beside. died is the named point at
+	// which the last child died.
+	troubles    map[trouble]int
+	pluginKills int
+	died        string
+}
+
+func newHarness(t *testing.T, dir string) *harness {
 	plugins := filepath.Join(t.TempDir(), "plugins")
 	build := exec.Command("go", "build", "-o", plugins+string(filepath.Separator),
 		"../../plugins/todo", "../../plugins/imagelimits", "../../plugins/title", "../../plugins/tokenusage")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("building the plugins: %v\n%s", err, out)
 	}
-	dir := t.TempDir()
 	seed := uint64(time.Now().UnixNano())
 	t.Logf("seed %d", seed)
-	r := rand.New(rand.NewPCG(seed, 0))
-	known := newKnowledge()
-	pluginKills := 0
-	for round := range kills(t) {
-		pluginKills += run(t, dir, plugins, r, known)
-		verify(t, dir, plugins, known, round%5 == 4)
-		if t.Failed() {
-			t.Fatalf("after kill %d", round+1)
-		}
+	return &harness{T: t, dir: dir, plugins: plugins, random: rand.New(rand.NewPCG(seed, 0)), known: newKnowledge(), troubles: map[trouble]int{}}
+}
+
+func (h *harness) report() {
+	h.Helper()
+	h.Logf("%d acknowledged batches, %d sessions, %d deletions, %d plugin processes killed beside", h.known.acked, len(h.known.created), len(h.known.deleted), h.pluginKills)
+	if h.known.acked == 0 {
+		h.Error("the children did not do what they are there for")
 	}
-	t.Logf("%d acknowledged batches, %d sessions, %d deletions, %d plugin processes killed beside", known.acked, len(known.created), len(known.deleted), pluginKills)
-	if known.acked == 0 || len(known.deleted) == 0 && kills(t) > 100 {
-		t.Error("the children did not do what they are there for")
-	}
+}
+
+// plan is how a child is to end.
+type plan struct {
+	// startup: while it opens. Else after some acknowledgements, with the next ones under way.
+	startup bool
+	// point is the name of a crash point; it ends when it comes there for the time that often says.
+	point string
+	often int
+	// limit: files get no larger than a little more than they are, so that a write comes out short; it is killed after that. full: the disk fills
+	// up meanwhile; it is killed while it is full, or a while after there is room again when often is not 0.
+	limit, full bool
 }
 
 // knowledge is what children said. Lives are named by incarnation.
@@ -105,30 +194,30 @@ func (k *knowledge) learn(a ack) {
 	}
 }
 
-// run starts a child, kills it somewhere on its way, and takes in what it acknowledged until then. It gives how many plugin processes it killed beside.
-func run(t *testing.T, dir, plugins string, r *rand.Rand, known *knowledge) (pluginKills int) {
-	t.Helper()
+// run starts a child, sees it killed somewhere on its way, and takes in what it acknowledged until then.
+func (h *harness) run(p plan) {
+	h.Helper()
 	self, err := os.Executable()
 	if err != nil {
-		t.Fatal(err)
+		h.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), envDir+"="+dir, envPlugins+"="+plugins, envSeed+"="+strconv.FormatUint(r.Uint64()>>1, 10))
+	cmd.Env = append(os.Environ(), envDir+"="+h.dir, envPlugins+"="+h.plugins, envSeed+"="+strconv.FormatUint(h.random.Uint64()>>1, 10))
+	switch {
+	case p.point != "":
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%s %d", envPoint, p.point, p.often))
+	case p.limit:
+		cmd.Env = append(cmd.Env, fmt.Sprintf("%s=%d", envLimit, largest(h.T, h.dir)+int64(100_000+h.random.IntN(300_000))))
+	}
 	var stderr bytes.Buffer
 	cmd.Stderr = &stderr
 	out, err := cmd.StdoutPipe()
 	if err != nil {
-		t.Fatal(err)
+		h.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
+		h.Fatal(err)
 	}
-	// One in six dies while it opens; the others after some acknowledgements, with the next ones under way.
-	after, startup := 1+r.IntN(400), time.Duration(0)
-	if r.IntN(6) == 0 {
-		startup = time.Duration(r.IntN(150)) * time.Millisecond
-	}
-	murderous := r.IntN(3) == 0
 	lines := make(chan ack)
 	go func() {
 		defer close(lines)
@@ -140,8 +229,8 @@ func run(t *testing.T, dir, plugins string, r *rand.Rand, known *knowledge) (plu
 		}
 	}()
 	var early <-chan time.Time
-	if startup > 0 {
-		early = time.After(startup)
+	if p.startup {
+		early = time.After(time.Duration(h.random.IntN(150)) * time.Millisecond)
 	}
 	killed := false
 	kill := func() {
@@ -149,6 +238,12 @@ func run(t *testing.T, dir, plugins string, r *rand.Rand, known *knowledge) (plu
 			killed = true
 		}
 	}
+	// left is how many more acknowledgements it has to live for.
+	left, murderous, met := 1+h.random.IntN(400), h.random.IntN(3) == 0, map[trouble]int{}
+	if p.point != "" || p.limit || p.full {
+		left = 1 << 30
+	}
+	h.died = ""
 	for n := 0; ; {
 		select {
 		case <-early:
@@ -158,17 +253,73 @@ func run(t *testing.T, dir, plugins string, r *rand.Rand, known *knowledge) (plu
 			if !ok {
 				err := cmd.Wait()
 				if !killed {
-					t.Fatalf("the child ended by itself: %v\n%s", err, stderr.String())
+					h.Fatalf("the child ended by itself: %v\n%s", err, stderr.String())
 				}
-				return pluginKills
+				h.emptyDisk()
+				for kind := range met {
+					h.troubles[kind]++
+				}
+				return
 			}
-			known.learn(a)
-			if n++; n == after {
+			switch {
+			case a.Dying != "":
+				h.died, killed = a.Dying, true
+				continue
+			case a.Trouble != "":
+				if met[a.Trouble]++; met[a.Trouble] != 20 {
+					continue
+				}
+				if p.full && p.often > 0 {
+					h.emptyDisk()
+					left = 100
+				} else {
+					kill()
+				}
+				continue
+			}
+			h.known.learn(a)
+			if n++; p.full && n == 50 {
+				h.fillDisk()
+			}
+			if left--; left == 0 {
 				kill()
 			} else if murderous && n%50 == 25 {
-				pluginKills += killOneChild(cmd.Process.Pid, r)
+				h.pluginKills += killOneChild(cmd.Process.Pid, h.random)
 			}
 		}
+	}
+}
+
+// largest is the size of the largest file in a directory.
+func largest(t *testing.T, dir string) (size int64) {
+	t.Helper()
+	files, err := os.ReadDir(dir)
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		t.Fatal(err)
+	}
+	for _, f := range files {
+		if info, err := f.Info(); err == nil {
+			size = max(size, info.Size())
+		}
+	}
+	return size
+}
+
+func (h *harness) fillDisk() {
+	h.Helper()
+	f, err := os.Create(h.ballast)
+	if err != nil {
+		h.Fatal(err)
+	}
+	defer f.Close()
+	for chunk := make([]byte, 64<<10); err == nil; {
+		_, err = f.Write(chunk)
+	}
+}
+
+func (h *harness) emptyDisk() {
+	if h.ballast != "" {
+		_ = os.Remove(h.ballast)
 	}
 }
 
@@ -176,10 +327,11 @@ func run(t *testing.T, dir, plugins string, r *rand.Rand, known *knowledge) (plu
 type bare struct{ eventlog.Store }
 
 // verify opens what a child left behind.
-func verify(t *testing.T, dir, plugins string, known *knowledge, processes bool) {
+func (h *harness) verify(processes bool) {
+	t, known := h.T, h.known
 	t.Helper()
 	ctx := context.Background()
-	store, err := sqlite.Open(ctx, dir, sqlite.Options{})
+	store, err := sqlite.Open(ctx, h.dir, sqlite.Options{})
 	if err != nil {
 		t.Fatalf("open the store after a kill: %v", err)
 	}
@@ -195,7 +347,7 @@ func verify(t *testing.T, dir, plugins string, known *knowledge, processes bool)
 	offer(t, zero)
 	served := host.New(host.Options{Store: store, Logger: logger})
 	if processes {
-		if served, err = host.Open(host.Options{Store: store, Logger: logger, Plugins: options(plugins)}); err != nil {
+		if served, err = host.Open(host.Options{Store: store, Logger: logger, Plugins: options(h.plugins)}); err != nil {
 			t.Fatal(err)
 		}
 		if err := served.WaitPlugins(ctx); err != nil {
