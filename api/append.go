@@ -25,7 +25,7 @@ func (c *call) appendEvents() error {
 	if err != nil {
 		return err
 	}
-	if batch.Key, batch.Digest, err = c.once(o.raw); err != nil {
+	if batch.Once, err = c.once(o.raw); err != nil {
 		return err
 	}
 	s, err := c.api.sessions.Open(c.r.Context(), c.r.PathValue("id"))

@@ -1,11 +1,11 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 
 	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/session"
 )
 
@@ -30,12 +30,44 @@ func (c *call) forkSession() error {
 			return err
 		}
 	}
-	child, err := c.api.sessions.ForkTurn(c.r.Context(), c.r.PathValue("id"), f)
+	if f.Once, err = c.once(o.raw); err != nil {
+		return err
+	}
+	ctx, id := c.r.Context(), c.r.PathValue("id")
+	if f.Once.Key == "" {
+		child, err := c.api.sessions.ForkTurn(ctx, id, f)
+		if err != nil {
+			return err
+		}
+		return c.created(child)
+	}
+	// The key is the source's, whatever comes of the fork; the child keeps it as well, which tells what has come of it.
+	source, _, err := c.find()
 	if err != nil {
 		return err
 	}
-	c.w.Header().Set("Location", "/v1/sessions/"+child.ID())
-	return c.session(http.StatusCreated, child)
+	if err := source.Claim(ctx, f.Once); err != nil {
+		return err
+	}
+	if f.Child == "" {
+		f.Child = madeID(f.Once, "fork", id, source.Incarnation())
+	}
+	child, err := c.api.sessions.ForkTurn(ctx, id, f)
+	if err == nil {
+		return c.created(child)
+	}
+	if e, refused := errors.AsType[*session.ForkError](err); !refused || e.Code != session.ForkChildExists {
+		return err
+	}
+	s, info, lost := c.api.sessions.Find(ctx, f.Child)
+	if lost != nil { // deleted since, as a rule: then the conflict is over, and the same request may try again
+		return err
+	}
+	known, other := c.madeBefore(s, &info, f.Once)
+	if is[*eventlog.KeyReusedError](other) || !known && other == nil { // the child is somebody else's
+		return err
+	}
+	return other
 }
 
 func (c *call) compactSession() error {
@@ -56,16 +88,20 @@ func (c *call) compactSession() error {
 	if err != nil {
 		return err
 	}
-	for name, missing := range map[string]bool{"start": start == nil, "end": end == nil, "message": !o.has("message")} {
-		if missing {
+	for _, name := range []string{"start", "end", "message"} {
+		if !o.has(name) {
 			return bodyInvalid("$."+name, name+" is missing: a compaction has the seqs of the first and the last node that it replaces, and a message to stand for them")
 		}
+	}
+	once, err := c.once(o.raw)
+	if err != nil {
+		return err
 	}
 	s, err := c.api.sessions.Open(c.r.Context(), c.r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	ev, err := s.Compact(c.r.Context(), *start, *end, json.RawMessage(o.fields["message"]))
+	ev, err := s.CompactOnce(c.r.Context(), once, *start, *end, o.fields["message"])
 	if err != nil {
 		return rangeProblem(err)
 	}
@@ -86,24 +122,21 @@ func (c *call) recoverSession() error {
 	if q.err != nil {
 		return q.err
 	}
-	if _, err := c.object(true); err != nil {
+	o, err := c.object(true)
+	if err != nil {
+		return err
+	}
+	once, err := c.once(o.raw)
+	if err != nil {
 		return err
 	}
 	s, err := c.api.sessions.Open(c.r.Context(), c.r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	events, err := s.Recover(c.r.Context())
+	commit, events, err := s.RecoverOnce(c.r.Context(), once)
 	if err != nil {
 		return err
 	}
-	var seq int64
-	if n := len(events); n > 0 {
-		seq = events[n-1].Seq + 1
-	} else if info, err := s.Info(c.r.Context()); err != nil {
-		return err
-	} else {
-		seq = info.Seq
-	}
-	return c.appended(s, seq, events, q.has("projections"), keys)
+	return c.appended(s, commit.Seq, events, q.has("projections"), keys)
 }

@@ -36,7 +36,14 @@ func (c *call) createSession() error {
 		return &Problem{Status: http.StatusUnprocessableEntity, Code: CodePresetUnknown, Path: "$.preset",
 			Detail: fmt.Sprintf("there is no preset %q: leave it out for the default set", *wish.header.AgentPreset)}
 	}
-	n := session.New{Header: wish.header, Dated: wish.dated}
+	once, err := c.once(o.raw)
+	if err != nil {
+		return err
+	}
+	if wish.header.ID == "" && once.Key != "" {
+		wish.header.ID = madeID(once, "create")
+	}
+	n := session.New{Header: wish.header, Dated: wish.dated, Once: once}
 	if wish.seeded {
 		n.Seed = drafts(wish.items, time.Now().UnixMilli())
 	}
@@ -45,8 +52,7 @@ func (c *call) createSession() error {
 	for range 3 {
 		s, err := c.api.sessions.Create(ctx, n)
 		if err == nil {
-			c.w.Header().Set("Location", "/v1/sessions/"+s.ID())
-			return c.session(http.StatusCreated, s)
+			return c.created(s)
 		}
 		if !is[*eventlog.ExistsError](err) {
 			return err
@@ -58,12 +64,36 @@ func (c *call) createSession() error {
 		if err != nil {
 			return err
 		}
+		if known, err := c.madeBefore(s, &info, once); known || err != nil {
+			return err
+		}
 		if err := wish.fits(ctx, s, &info); err != nil {
 			return err
 		}
 		return c.session(http.StatusOK, s)
 	}
 	return &eventlog.ExistsError{ID: wish.header.ID}
+}
+
+// created answers with a session that was made.
+func (c *call) created(s *session.Session) error {
+	c.w.Header().Set("Location", "/v1/sessions/"+s.ID())
+	return c.session(http.StatusCreated, s)
+}
+
+// madeBefore answers as the first time when a session was made by the same request with the same key.
+func (c *call) madeBefore(s *session.Session, info *eventlog.Info, once session.Once) (known bool, err error) {
+	if once.Key == "" {
+		return false, nil
+	}
+	commit, known, err := s.Committed(c.r.Context(), once)
+	if err != nil || !known {
+		return known, err
+	}
+	c.w.Header().Set("Location", "/v1/sessions/"+s.ID())
+	first := *info
+	first.Seq, first.UpdatedAt = commit.Seq, commit.Time
+	return true, c.json(http.StatusCreated, append(appendSession(nil, &first, true), '}'))
 }
 
 // creation reads what is asked for.

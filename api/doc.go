@@ -43,6 +43,10 @@
 //   - The listener of the registry is taken away and another added: what the first still says comes with its number, and is not heard.
 //   - Stop: streams and reads that wait end, with whole frames. Appends that wait for their turn are finished.
 //
-// Idempotency needs no state here: the key goes with the append into the store and commits with it. A twin in flight waits for its turn like any other append and
-// finds the key.
+// # Idempotency
+//
+// It needs no state here: a key goes into the store with what it made and commits with it. A twin in flight waits for its turn like any other append and finds the key.
+// What a request makes elsewhere than in the session it names is found by its id: that of a child or of a new session comes from the key when none is given,
+// and the session that was made keeps the key too. So a twin that comes second finds that the id is taken, and by whom. A fork claims the key in its source first: whatever
+// happens between the claim and the child, the same request can be made again and no other has the key.
 package api

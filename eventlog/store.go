@@ -83,10 +83,14 @@ type Creation struct {
 	FirstLiveSeq int64
 	// Events may be nil. Their seqs must count from 0.
 	Events iter.Seq2[event.Event, error]
+	// Key and Digest, where there is a key, are kept in the new log as those of a Batch that wrote all of it: Lookup tells whether a log that exists is
+	// what a repeated creation has made.
+	Key, Digest string
 }
 
 // Batch is what Append takes. Events must have the seqs from Events[0].Seq on, and Events[0].Seq must be the log's length,
-// else *SeqConflictError. An empty batch is an error.
+// else *SeqConflictError. A batch without events is an error, unless it has a key: then the key alone is kept, with a commit from the log's length to it, and the log
+// stays as it is.
 type Batch struct {
 	Life   Life
 	Events []event.Event

@@ -23,7 +23,7 @@ func (s *Session) Append(ctx context.Context, typ string, data any, in Intent) (
 		return event.Event{}, err
 	}
 	defer c.leave()
-	return c.appendOne(ctx, draft[:])
+	return c.appendOne(ctx, draft[:], condition{})
 }
 
 // write makes a draft of what a Go caller gives, checked as far as that needs no session.
@@ -56,8 +56,8 @@ type Batch struct {
 	Items []Item
 	// ExpectedSeq makes it conditional: the seq that the first event is to get.
 	ExpectedSeq *int64
-	// Key and Digest make it idempotent, see eventlog.Batch. A key that is known gives the first commit and its events, whatever the session looks like now.
-	Key, Digest string
+	// Once makes it idempotent. A key that is known gives the first commit and its events, whatever the session looks like now.
+	Once Once
 }
 
 // AppendBatch appends the items and says where they went. The events are shared with those who observe: do not write to them. Errors are as for Append, with refusals of an item as *event.IndexError, and
@@ -77,7 +77,7 @@ func (s *Session) AppendBatch(ctx context.Context, b Batch) (eventlog.Commit, []
 		return eventlog.Commit{}, nil, err
 	}
 	defer c.leave()
-	return c.append(ctx, drafts, condition{expected: b.ExpectedSeq, key: b.Key, digest: b.Digest})
+	return c.append(ctx, drafts, condition{expected: b.ExpectedSeq, once: b.Once})
 }
 
 // draft checks the item as far as that needs no session.

@@ -131,7 +131,7 @@ func TestIdempotencyKey(t *testing.T) {
 	set := newSet(t, logtest.Short(memory.New(), 3), quiet())
 	s := create(t, set, session.New{})
 	zero := int64(0)
-	first := session.Batch{Items: items(user("a"), note("b")), Key: "k", Digest: "d", ExpectedSeq: &zero}
+	first := session.Batch{Items: items(user("a"), note("b")), Once: session.Once{Key: "k", Digest: "d"}, ExpectedSeq: &zero}
 	ctx := context.Background()
 	commit, events, err := s.AppendBatch(ctx, first)
 	if err != nil || commit.Repeated {
@@ -152,7 +152,7 @@ func TestIdempotencyKey(t *testing.T) {
 		}
 	}
 	other := first
-	other.Digest = "other"
+	other.Once.Digest = "other"
 	_, _, err = s.AppendBatch(ctx, other)
 	wantErr[*eventlog.KeyReusedError](t, err)
 	wantEqual(t, "length", len(logOf(t, s)), 3)
@@ -163,7 +163,7 @@ func TestIdempotentTwinsInFlight(t *testing.T) {
 	store := logtest.Slow(memory.New())
 	s := create(t, newSet(t, store, quiet()), session.New{})
 	gate := store.Hold(logtest.Append)
-	request := session.Batch{Items: items(note("x")), Key: "k", Digest: "d"}
+	request := session.Batch{Items: items(note("x")), Once: session.Once{Key: "k", Digest: "d"}}
 	repeated := make(chan bool, 2)
 	for range 2 {
 		go func() {

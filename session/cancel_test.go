@@ -101,7 +101,7 @@ var calls = map[string]func(ctx context.Context, set *session.Set, s *session.Se
 	"detach": func(ctx context.Context, _ *session.Set, s *session.Session) error { return s.Detach(ctx) },
 	"delete": func(ctx context.Context, set *session.Set, _ *session.Session) error { return set.Delete(ctx, "s") },
 	"batch": func(ctx context.Context, _ *session.Set, s *session.Session) error {
-		_, _, err := s.AppendBatch(ctx, session.Batch{Items: items(note("y"), toolResult("c", "short").replacing(4, 4, 4)), Key: "k", Digest: "d"})
+		_, _, err := s.AppendBatch(ctx, session.Batch{Items: items(note("y"), toolResult("c", "short").replacing(4, 4, 4)), Once: session.Once{Key: "k", Digest: "d"}})
 		return err
 	},
 	"compact": func(ctx context.Context, _ *session.Set, s *session.Session) error {

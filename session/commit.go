@@ -20,13 +20,13 @@ const catchUpEvents = 1000
 
 // condition is what an append depends on beside its events.
 type condition struct {
-	expected    *int64
-	key, digest string
+	expected *int64
+	once     Once
 }
 
 // appendOne is append for a single draft, whose refusals need no index.
-func (c *core) appendOne(ctx context.Context, draft []event.Draft) (event.Event, error) {
-	_, events, err := c.append(ctx, draft, condition{})
+func (c *core) appendOne(ctx context.Context, draft []event.Draft, on condition) (event.Event, error) {
+	_, events, err := c.append(ctx, draft, on)
 	if err != nil {
 		// Only the outermost: one further inside came from a hook, and belongs to what the hook says.
 		if item, ok := err.(*event.IndexError); ok {
@@ -40,8 +40,8 @@ func (c *core) appendOne(ctx context.Context, draft []event.Draft) (event.Event,
 // append is the main road: idempotency, condition, plan, hooks, commit, apply, publish. The turn is held, and drafts have passed every check that needs
 // no session. A refused draft comes as *event.IndexError.
 func (c *core) append(ctx context.Context, drafts []event.Draft, on condition) (eventlog.Commit, []event.Event, error) {
-	if on.key != "" {
-		commit, events, known, err := c.repeated(ctx, on)
+	if on.once.Key != "" {
+		commit, events, known, err := c.repeated(ctx, on.once)
 		if known || err != nil {
 			return commit, events, err
 		}
@@ -70,7 +70,7 @@ func (c *core) append(ctx context.Context, drafts []event.Draft, on condition) (
 	if err := c.ask(ctx, events); err != nil {
 		return eventlog.Commit{}, nil, err
 	}
-	commit, err := c.set.store.Append(ctx, eventlog.Batch{Life: c.life(), Events: events, Key: on.key, Digest: on.digest})
+	commit, err := c.set.store.Append(ctx, eventlog.Batch{Life: c.life(), Events: events, Key: on.once.Key, Digest: on.once.Digest})
 	if err != nil {
 		return eventlog.Commit{}, nil, c.failed(ctx, err)
 	}
@@ -85,22 +85,22 @@ func (c *core) append(ctx context.Context, drafts []event.Draft, on condition) (
 	return commit, events, nil
 }
 
-// repeated looks for the key of the request. It comes before everything that depends on what the session looks like now.
-func (c *core) repeated(ctx context.Context, on condition) (commit eventlog.Commit, events []event.Event, known bool, err error) {
-	k, known, err := c.set.store.Lookup(ctx, c.life(), on.key)
+// repeated looks for the key of the request, and reads back what it committed. It comes before everything that depends on what the session looks like now.
+func (c *core) repeated(ctx context.Context, once Once) (commit eventlog.Commit, events []event.Event, known bool, err error) {
+	commit, known, err = c.set.known(ctx, c.life(), once)
 	if err != nil || !known {
-		return eventlog.Commit{}, nil, false, notFound(err)
+		return eventlog.Commit{}, nil, known, err
 	}
-	if k.Digest != on.digest {
-		return eventlog.Commit{}, nil, true, &eventlog.KeyReusedError{ID: c.s.id, Key: on.key}
-	}
-	commit, events, err = c.readCommit(ctx, k.Commit)
+	commit, events, err = c.readCommit(ctx, commit)
 	return commit, events, true, err
 }
 
 // readCommit reads back what a commit wrote.
 func (c *core) readCommit(ctx context.Context, commit eventlog.Commit) (eventlog.Commit, []event.Event, error) {
 	commit.Repeated = true
+	if commit.First == commit.Seq { // in a query that may be all of a log
+		return commit, nil, nil
+	}
 	events := make([]event.Event, 0, commit.Seq-commit.First)
 	for ev, err := range eventlog.Scan(ctx, c.set.store, eventlog.Query{Life: c.life(), From: commit.First, To: commit.Seq}) {
 		if err != nil {

@@ -15,6 +15,11 @@ import (
 // event, as for Append. A range that would split a tool call from its result, or take a call whose result may still come, is refused with
 // surface-range-invalid. Other errors are as for Append.
 func (s *Session) Compact(ctx context.Context, start, end int64, message any) (event.Event, error) {
+	return s.CompactOnce(ctx, Once{}, start, end, message)
+}
+
+// CompactOnce is Compact for a request with a key: one that was carried out gives its event again, whatever the surface looks like now.
+func (s *Session) CompactOnce(ctx context.Context, once Once, start, end int64, message any) (event.Event, error) {
 	var draft [1]event.Draft
 	d := &draft[0]
 	if err := write(d, event.UserMessage, message, Intent{Op: event.Replace(start, end)}); err != nil {
@@ -25,12 +30,23 @@ func (s *Session) Compact(ctx context.Context, start, end int64, message any) (e
 		return event.Event{}, err
 	}
 	defer c.leave()
+	if once.Key != "" {
+		_, events, known, err := c.repeated(ctx, once)
+		switch {
+		case err != nil:
+			return event.Event{}, err
+		case known && len(events) == 0: // it was claimed, by whoever names another request alike
+			return event.Event{}, &eventlog.KeyReusedError{ID: s.id, Key: once.Key}
+		case known:
+			return events[0], nil
+		}
+	}
 	if start >= 0 && end >= 0 { // else planning says what is wrong with them
 		if d.Sources, err = c.shadowed(ctx, start, end); err != nil {
 			return event.Event{}, err
 		}
 	}
-	return c.appendOne(ctx, draft[:])
+	return c.appendOne(ctx, draft[:], condition{once: once})
 }
 
 // shadowed gives the nodes of a range that may be compacted. The turn is held.

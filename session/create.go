@@ -17,6 +17,8 @@ type New struct {
 	Dated  bool
 	// Seed is nil for none; an empty seed is a seed. Elements are validated as appends would be, and copied.
 	Seed []event.Draft
+	// Once says whose creation it is, for Session.Committed.
+	Once Once
 }
 
 // Create makes a session and leaves it live. A seed ends with session/end-seed, which is added unless it is there. Errors: *eventlog.ExistsError,
@@ -30,7 +32,7 @@ func (t *Set) Create(ctx context.Context, n New) (*Session, error) {
 		h.CreatedAt = t.o.Now().UnixMilli()
 	}
 	if n.Seed == nil {
-		return t.create(ctx, h, 0, nil, false)
+		return t.create(ctx, h, 0, nil, false, n.Once)
 	}
 	seed := func(yield func(event.Draft, error) bool) {
 		for i := range n.Seed {
@@ -43,7 +45,7 @@ func (t *Set) Create(ctx context.Context, n New) (*Session, error) {
 			}
 		}
 	}
-	return t.create(ctx, h, int64(len(n.Seed)), seed, true)
+	return t.create(ctx, h, int64(len(n.Seed)), seed, true, n.Once)
 }
 
 // detached copies a draft that a Go caller may have made by hand and may go on to change: its data is checked here.
@@ -63,16 +65,16 @@ func detached(d *event.Draft) (event.Draft, error) {
 // Import makes a session from the events of a log: no seed, nothing is added. All or nothing. The drafts must have passed event.DecodeDraft or the
 // equal of it; they are pulled once, in order, and not kept. An error that events yields is returned as it is; others are as for Create.
 func (t *Set) Import(ctx context.Context, h event.Header, events iter.Seq2[event.Draft, error]) (*Session, error) {
-	return t.create(ctx, cloneHeader(h), 0, events, false)
+	return t.create(ctx, cloneHeader(h), 0, events, false, Once{})
 }
 
 // create makes a session from drafts, nil for none. An import has no seed: firstLive is 0 and nothing is added at the end.
-func (t *Set) create(ctx context.Context, h event.Header, firstLive int64, drafts iter.Seq2[event.Draft, error], endSeed bool) (*Session, error) {
+func (t *Set) create(ctx context.Context, h event.Header, firstLive int64, drafts iter.Seq2[event.Draft, error], endSeed bool, once Once) (*Session, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
 	}
 	b := newBeginning(t)
-	creation := eventlog.Creation{Header: h, FirstLiveSeq: firstLive}
+	creation := eventlog.Creation{Header: h, FirstLiveSeq: firstLive, Key: once.Key, Digest: once.Digest}
 	if drafts != nil {
 		creation.Events = b.events(drafts, endSeed)
 	}

@@ -20,13 +20,13 @@ type Fork struct {
 // parent, and nothing else of its header. The source is read from the store and stays as it is, live or cold. Errors: *ForkError, *event.Error for an
 // id that no session can have, and as for Create.
 func (t *Set) Fork(ctx context.Context, source string, f Fork) (*Session, error) {
-	return t.fork(ctx, source, f.Child, false, func(ctx context.Context, src eventlog.Info) (int64, error) {
+	return t.fork(ctx, source, f.Child, false, Once{}, func(ctx context.Context, src eventlog.Info) (int64, error) {
 		return t.cutAt(ctx, src, f.Boundary)
 	})
 }
 
 // fork makes a child from as many events of the source as cut says.
-func (t *Set) fork(ctx context.Context, source, child string, keepPreset bool, cut func(context.Context, eventlog.Info) (int64, error)) (*Session, error) {
+func (t *Set) fork(ctx context.Context, source, child string, keepPreset bool, once Once, cut func(context.Context, eventlog.Info) (int64, error)) (*Session, error) {
 	if child == "" {
 		child = rand.Text()
 	}
@@ -55,7 +55,7 @@ func (t *Set) fork(ctx context.Context, source, child string, keepPreset bool, c
 	}
 	b := newBeginning(t)
 	life := eventlog.Life{ID: source, Incarnation: src.Incarnation}
-	s, err := t.commitCreation(ctx, eventlog.Creation{Header: h, FirstLiveSeq: n, Events: b.inherited(ctx, life, n)}, b.planner)
+	s, err := t.commitCreation(ctx, eventlog.Creation{Header: h, FirstLiveSeq: n, Events: b.inherited(ctx, life, n), Key: once.Key, Digest: once.Digest}, b.planner)
 	var exists *eventlog.ExistsError
 	if errors.As(err, &exists) {
 		return nil, childExists(child, err)

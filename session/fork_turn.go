@@ -8,17 +8,19 @@ import (
 	"github.com/foldhost/foldhost/eventlog"
 )
 
-// TurnFork says how to fork by turns: AtSeq nil is the last turn that has ended, Child empty is an id made up.
+// TurnFork says how to fork by turns: AtSeq nil is the last turn that has ended, Child empty is an id made up. Once says whose fork it is, for Session.Committed of
+// the child.
 type TurnFork struct {
 	AtSeq *int64
 	Child string
+	Once  Once
 }
 
 // ForkTurn makes a child that ends with the turn which contains AtSeq, and with what follows it before the next turn/start, so that a title made after the
 // turn is inherited. An AtSeq between two turns belongs to the one before it, one before all turns to the first, one past the end to the last. The child carries
 // the source's preset too. The error is as for Fork, with ForkUnavailable when that turn has not ended, or none has.
 func (t *Set) ForkTurn(ctx context.Context, source string, f TurnFork) (*Session, error) {
-	return t.fork(ctx, source, f.Child, true, func(ctx context.Context, src eventlog.Info) (int64, error) {
+	return t.fork(ctx, source, f.Child, true, f.Once, func(ctx context.Context, src eventlog.Info) (int64, error) {
 		return t.cutAfterTurn(ctx, src, f.AtSeq)
 	})
 }

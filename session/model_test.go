@@ -162,12 +162,12 @@ func (m *machine) appendBatch(t *rapid.T) {
 	}
 	b := session.Batch{Items: items(steps...)}
 	if rapid.Bool().Draw(t, "keyed") {
-		b.Key = m.name()
+		b.Once.Key = m.name()
 	}
 	m.appended(t, l, steps, func() ([]event.Event, error) {
 		commit, events, err := l.handle(t).AppendBatch(context.Background(), b)
-		if err == nil && b.Key != "" {
-			l.keys[b.Key] = commit
+		if err == nil && b.Once.Key != "" {
+			l.keys[b.Once.Key] = commit
 		}
 		return events, err
 	})
@@ -205,7 +205,7 @@ func (m *machine) repeat(t *rapid.T) {
 	}
 	key := rapid.SampledFrom(slices.Sorted(keysOf(l.keys))).Draw(t, "key")
 	want := l.keys[key]
-	commit, events, err := l.handle(t).AppendBatch(context.Background(), session.Batch{Items: items(note("again")), Key: key})
+	commit, events, err := l.handle(t).AppendBatch(context.Background(), session.Batch{Items: items(note("again")), Once: session.Once{Key: key}})
 	if err != nil || !commit.Repeated || commit.First != want.First || commit.Seq != want.Seq {
 		t.Fatalf("repeated: %+v, %v; want %+v", commit, err, want)
 	}

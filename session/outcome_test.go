@@ -85,7 +85,7 @@ func TestUnknownOutcome(t *testing.T) {
 	t.Run("it was committed, and the key tells so", func(t *testing.T) {
 		x := newOutcome(t)
 		x.store.Lose(logtest.Append, errBroken)
-		request := session.Batch{Items: items(user("a"), user("b")), Key: "k", Digest: "d"}
+		request := session.Batch{Items: items(user("a"), user("b")), Once: session.Once{Key: "k", Digest: "d"}}
 		_, _, err := x.s.AppendBatch(context.Background(), request)
 		wantIs(t, err, errBroken)
 		commit, events, err := x.s.AppendBatch(context.Background(), request)
@@ -331,7 +331,7 @@ func TestKeyUsedBySomebodyElse(t *testing.T) {
 		x := newOutcome(t)
 		gate := x.store.Hold(logtest.Append)
 		request := func() error {
-			commit, events, err := x.s.AppendBatch(context.Background(), session.Batch{Items: items(note("x")), Key: "k", Digest: "d"})
+			commit, events, err := x.s.AppendBatch(context.Background(), session.Batch{Items: items(note("x")), Once: session.Once{Key: "k", Digest: "d"}})
 			if err == nil && (!commit.Repeated || len(events) != 1 || events[0].Time != 1) {
 				t.Errorf("got %+v, %+v", commit, events)
 			}

@@ -10,21 +10,39 @@ import (
 // Recover appends the closers of an interrupted turn and returns them; nothing when there is none. The host never does so by itself: whoever calls
 // says that the program which owned the turn is gone. Errors are as for AppendBatch.
 func (s *Session) Recover(ctx context.Context) ([]event.Event, error) {
+	_, events, err := s.RecoverOnce(ctx, Once{})
+	return events, err
+}
+
+// RecoverOnce is Recover for a request with a key, and says where the events went: one that was carried out gives its events again and closes no later turn, also
+// when there was nothing to close.
+func (s *Session) RecoverOnce(ctx context.Context, once Once) (eventlog.Commit, []event.Event, error) {
 	c, err := s.take(ctx)
 	if err != nil {
-		return nil, err
+		return eventlog.Commit{}, nil, err
 	}
 	defer c.leave()
+	if once.Key != "" {
+		if commit, events, known, err := c.repeated(ctx, once); known || err != nil {
+			return commit, events, err
+		}
+	}
 	closers, err := c.closers(ctx)
-	if err != nil || len(closers) == 0 {
-		return nil, err
+	if err != nil {
+		return eventlog.Commit{}, nil, err
+	}
+	if n := c.seq(); len(closers) == 0 {
+		commit := eventlog.Commit{First: n, Seq: n}
+		if once.Key != "" {
+			commit, err = c.set.store.Append(ctx, eventlog.Batch{Life: c.life(), Key: once.Key, Digest: once.Digest})
+		}
+		return commit, nil, notFound(err)
 	}
 	drafts := make([]event.Draft, len(closers))
 	for i := range closers {
 		drafts[i].Event = closers[i]
 	}
-	_, events, err := c.append(ctx, drafts, condition{})
-	return events, err
+	return c.append(ctx, drafts, condition{once: once})
 }
 
 // closers reads the turn in which the log ends. The turn is held.

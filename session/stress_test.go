@@ -154,7 +154,7 @@ func (st *storm) request(ctx context.Context, s *session.Session) {
 	st.keys++
 	key := fmt.Sprint("key-", st.keys)
 	st.mu.Unlock()
-	b := session.Batch{Items: items(note(key), user(key), note(key)), Key: key, Digest: key}
+	b := session.Batch{Items: items(note(key), user(key), note(key)), Once: session.Once{Key: key, Digest: key}}
 	for {
 		commit, events, err := s.AppendBatch(ctx, b)
 		if st.tolerable("request", err) {

@@ -261,3 +261,58 @@ func keyPerLog(k kit) {
 	_, _, err := k.Lookup(k.Context(), life("c"), "k")
 	wantErr[*eventlog.NotFoundError](k, "Lookup in no log", err)
 }
+
+func keyAlone(k kit) {
+	k.create("a", row(0, "x", "x")...)
+	before := k.info("a")
+	alone := eventlog.Batch{Life: life("a"), Key: "k", Digest: "d"}
+	first, err := k.Append(k.Context(), alone)
+	if err != nil || first.First != 2 || first.Seq != 2 || first.Position != before.Position || first.Time < 1 || first.Repeated {
+		k.Fatalf("a key alone: %+v, %v", first, err)
+	}
+	if after := k.info("a"); after.Seq != 2 || after.Position != before.Position || after.UpdatedAt != before.UpdatedAt {
+		k.Fatalf("a key alone moved the log: %+v, was %+v", after, before)
+	}
+	k.append("a", row(2, "y")...)
+	again, err := k.Append(k.Context(), alone)
+	if err != nil || !again.Repeated || again.First != 2 || again.Seq != 2 {
+		k.Fatalf("repeated: %+v, %v", again, err)
+	}
+	_, err = k.Append(k.Context(), keyed(3, "k", "other", "x"))
+	wantErr[*eventlog.KeyReusedError](k, "events with a key that stands alone", err)
+	k.append("a", row(3, "y")...)
+	if _, err = k.Append(k.Context(), keyed(4, "events", "d", "x")); err != nil {
+		k.Fatalf("Append: %v", err)
+	}
+	_, err = k.Append(k.Context(), eventlog.Batch{Life: life("a"), Key: "events", Digest: "other"})
+	wantErr[*eventlog.KeyReusedError](k, "the key of events alone", err)
+	_, err = k.Append(k.Context(), eventlog.Batch{Life: life("b"), Key: "k", Digest: "d"})
+	wantErr[*eventlog.NotFoundError](k, "a key in no log", err)
+}
+
+func keyOfCreation(k kit) {
+	for id, events := range map[string][]event.Event{"empty": nil, "short": row(0, "x", "y"), "long": row(0, several("x", 2500)...)} {
+		creation := eventlog.Creation{Header: event.Header{ID: id}, Events: pull(events), Key: "k", Digest: "d"}
+		info, err := k.Create(k.Context(), creation)
+		if err != nil {
+			k.Fatalf("Create: %v", err)
+		}
+		record, ok, err := k.Lookup(k.Context(), eventlog.Life{ID: id, Incarnation: info.Incarnation}, "k")
+		want := eventlog.KeyRecord{Digest: "d", Commit: eventlog.Commit{Seq: info.Seq, Position: info.Position, Time: info.UpdatedAt}}
+		if err != nil || !ok || record != want {
+			k.Fatalf("the key of %s: %+v, %v, %v, want %+v", id, record, ok, err, want)
+		}
+		_, err = k.Append(k.Context(), eventlog.Batch{Life: life(id), Events: row(info.Seq, "x"), Key: "k", Digest: "other"})
+		wantErr[*eventlog.KeyReusedError](k, "another request with the key", err)
+		creation.Events = pull(nil)
+		_, err = k.Create(k.Context(), creation)
+		wantErr[*eventlog.ExistsError](k, "the creation again", err)
+		k.delete(id)
+		if again := k.create(id); again.Seq != 0 {
+			k.Fatalf("the next life has %d events", again.Seq)
+		}
+		if _, ok, err := k.Lookup(k.Context(), life(id), "k"); ok || err != nil {
+			k.Fatalf("the next life has the key: %v, %v", ok, err)
+		}
+	}
+}

@@ -331,6 +331,21 @@ var breakings = []struct {
 			return b.Store.Append(ctx, batch)
 		}
 	}},
+	{"a key may stand alone", "makes nothing of it", func(b *broken) {
+		b.append = func(ctx context.Context, batch eventlog.Batch) (eventlog.Commit, error) {
+			if len(batch.Events) == 0 && batch.Key != "" {
+				info, err := b.Store.Info(ctx, batch.Life.ID)
+				return eventlog.Commit{First: info.Seq, Seq: info.Seq, Position: info.Position, Time: 1}, err
+			}
+			return b.Store.Append(ctx, batch)
+		}
+	}},
+	{"a creation may have a key", "forgets it", func(b *broken) {
+		b.create = func(ctx context.Context, c eventlog.Creation) (eventlog.Info, error) {
+			c.Key = ""
+			return b.Store.Create(ctx, c)
+		}
+	}},
 }
 
 func reencoding(s eventlog.Store) func(context.Context, eventlog.Creation) (eventlog.Info, error) {

@@ -53,6 +53,8 @@ var laws = []law{
 	{"a key belongs to one digest", keyReused},
 	{"a key of a failed append is free", keyOfFailure},
 	{"a key belongs to one log", keyPerLog},
+	{"a key may stand alone", keyAlone},
+	{"a creation may have a key", keyOfCreation},
 
 	{"a read gives its range", readRange},
 	{"a read gives its types", readTypes},

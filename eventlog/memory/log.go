@@ -45,3 +45,14 @@ func (l *log) add(ev event.Event) {
 	idx.seqs = append(idx.seqs, ev.Seq)
 	l.events.append(&ev)
 }
+
+// keep keeps a commit under its key, where it has one. log.mu is held, or nobody has the log yet.
+func (l *log) keep(key, digest string, c eventlog.Commit) {
+	if key == "" {
+		return
+	}
+	if l.keys == nil {
+		l.keys = make(map[string]eventlog.KeyRecord)
+	}
+	l.keys[key] = eventlog.KeyRecord{Digest: digest, Commit: c}
+}

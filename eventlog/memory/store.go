@@ -83,7 +83,9 @@ func (s *Store) Create(ctx context.Context, c eventlog.Creation) (eventlog.Info,
 		return eventlog.Info{}, &eventlog.ExistsError{ID: c.Header.ID}
 	}
 	s.logs[c.Header.ID] = l
-	s.order.commit(l, 0, l.events.len(), time.Now().UnixMilli())
+	commit := eventlog.Commit{Seq: l.events.len(), Time: time.Now().UnixMilli()}
+	commit.Position = s.order.commit(l, 0, commit.Seq, commit.Time)
+	l.keep(c.Key, c.Digest, commit)
 	return s.order.info(l), nil
 }
 
@@ -110,6 +112,11 @@ func (s *Store) Append(ctx context.Context, b eventlog.Batch) (eventlog.Commit, 
 		}
 	}
 	first := l.events.len()
+	if len(b.Events) == 0 {
+		commit := eventlog.Commit{First: first, Seq: first, Position: s.order.info(l).Position, Time: time.Now().UnixMilli()}
+		l.keep(b.Key, b.Digest, commit)
+		return commit, nil
+	}
 	if b.Events[0].Seq != first {
 		return eventlog.Commit{}, &eventlog.SeqConflictError{ID: b.Life.ID, Seq: first, Expected: b.Events[0].Seq}
 	}
@@ -122,12 +129,7 @@ func (s *Store) Append(ctx context.Context, b eventlog.Batch) (eventlog.Commit, 
 	}
 	commit := eventlog.Commit{First: first, Seq: l.events.len(), Time: time.Now().UnixMilli()}
 	commit.Position = s.order.commit(l, first, commit.Seq, commit.Time)
-	if b.Key != "" {
-		if l.keys == nil {
-			l.keys = make(map[string]eventlog.KeyRecord)
-		}
-		l.keys[b.Key] = eventlog.KeyRecord{Digest: b.Digest, Commit: commit}
-	}
+	l.keep(b.Key, b.Digest, commit)
 	return commit, nil
 }
 

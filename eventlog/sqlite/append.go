@@ -67,6 +67,10 @@ func (w *writer) append(b *eventlog.Batch) (eventlog.Commit, error) {
 			return k.Commit, nil
 		}
 	}
+	if len(b.Events) == 0 {
+		c := eventlog.Commit{First: l.seq, Seq: l.seq, Position: l.position, Time: w.now}
+		return c, w.keep(l.n, b.Key, b.Digest, c)
+	}
 	if b.Events[0].Seq != l.seq {
 		return eventlog.Commit{}, &eventlog.SeqConflictError{ID: b.Life.ID, Seq: l.seq, Expected: b.Events[0].Seq}
 	}
@@ -77,10 +81,16 @@ func (w *writer) append(b *eventlog.Batch) (eventlog.Commit, error) {
 		crashpoint.Reach("append/event")
 	}
 	c := eventlog.Commit{First: l.seq, Seq: l.seq + int64(len(b.Events)), Position: w.position, Time: w.now}
-	if b.Key != "" {
-		if err := run(w.st.addKey, l.n, blob(b.Key), blob(b.Digest), c.First, c.Seq, c.Position, c.Time); err != nil {
-			return eventlog.Commit{}, err
-		}
+	if err := w.keep(l.n, b.Key, b.Digest, c); err != nil {
+		return eventlog.Commit{}, err
 	}
 	return c, w.advance(l, c.Seq)
+}
+
+// keep keeps a commit under its key, where it has one.
+func (w *writer) keep(log int64, key, digest string, c eventlog.Commit) error {
+	if key == "" {
+		return nil
+	}
+	return run(w.st.addKey, log, blob(key), blob(digest), c.First, c.Seq, c.Position, c.Time)
 }

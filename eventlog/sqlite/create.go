@@ -23,7 +23,7 @@ func (s *Store) Create(ctx context.Context, c eventlog.Creation) (info eventlog.
 	}
 	m := making{s: s, ctx: ctx, log: log{
 		id: c.Header.ID, incarnation: paging.Incarnation(), header: c.Header.AppendJSON(nil), firstLive: c.FirstLiveSeq,
-	}}
+	}, key: c.Key, digest: c.Digest}
 	if _, err := event.DecodeHeader(m.log.header); err != nil {
 		return eventlog.Info{}, &eventlog.InvalidError{Reason: "the header could not be read again: " + err.Error()}
 	}
@@ -60,6 +60,8 @@ type making struct {
 	// page holds events that are not stored yet.
 	page []event.Event
 	size int
+	// key is empty for none.
+	key, digest string
 }
 
 // free says whether the id could be taken now.
@@ -188,6 +190,9 @@ func (w *writer) create(m *making) (log, error) {
 		return log{}, err
 	}
 	if err := run(w.st.addHead, l.n, l.seq, l.position, l.updated, headSum(l.n, l.seq, l.position, l.updated)); err != nil {
+		return log{}, err
+	}
+	if err := w.keep(l.n, m.key, m.digest, eventlog.Commit{Seq: l.seq, Position: l.position, Time: l.updated}); err != nil {
 		return log{}, err
 	}
 	small := l

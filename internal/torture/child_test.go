@@ -233,7 +233,7 @@ func (w *worker) append(ctx context.Context, r *rand.Rand, s *session.Session) e
 	size := 1 + r.IntN(4)
 	b := session.Batch{}
 	if r.IntN(2) == 0 {
-		b.Key, b.Digest = name, "digest"
+		b.Once = session.Once{Key: name, Digest: "digest"}
 	}
 	var state session.SurfaceState
 	if r.IntN(4) == 0 {

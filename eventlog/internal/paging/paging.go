@@ -56,8 +56,8 @@ func Size(ev *event.Event) int {
 
 // CheckBatch refuses batches that no store would take.
 func CheckBatch(b *eventlog.Batch) error {
-	if len(b.Events) == 0 {
-		return &eventlog.InvalidError{Reason: "an append needs at least one event"}
+	if len(b.Events) == 0 && b.Key == "" {
+		return &eventlog.InvalidError{Reason: "an append needs at least one event, or a key"}
 	}
 	for i := range b.Events {
 		if want := b.Events[0].Seq + int64(i); b.Events[i].Seq != want {
