@@ -120,6 +120,13 @@ func TestFilesThatAreNotTheDatabase(t *testing.T) {
 			}
 		}, func(t *testing.T, err error) { as[*DirError](t, "Open", err) }},
 		"schema flipped": {func(t *testing.T, dir string) { flip(t, dir, 104) }, isDamaged},
+		"a table is missing": {func(t *testing.T, dir string) {
+			s := reopen(t, dir, Options{})
+			if err := s.change(nowhere, 0, func(w *writer) error { return w.c.exec("DROP TABLE past") }); err != nil {
+				t.Fatal(err)
+			}
+			closeStore(t, s)
+		}, isDamaged},
 		"changes without the database": {func(t *testing.T, dir string) {
 			if err := os.Rename(filepath.Join(dir, dbName), filepath.Join(dir, dbName+"-wal")); err != nil {
 				t.Fatal(err)

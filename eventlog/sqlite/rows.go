@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	sqlite3 "github.com/ncruces/go-sqlite3"
 
@@ -30,10 +29,12 @@ func (s *Store) Rows(ctx context.Context, life eventlog.Life) (set eventlog.RowS
 func (s *Store) RowsOf(ctx context.Context, ids []string) (sets []eventlog.RowSet, err error) {
 	err = s.reading(ctx, func(r *reader) error {
 		sets = nil
-		for i, id := range ids {
-			if slices.Contains(ids[:i], id) {
+		seen := make(map[string]bool, len(ids))
+		for _, id := range ids {
+			if seen[id] {
 				continue
 			}
+			seen[id] = true
 			l, err := r.find(eventlog.Life{ID: id})
 			if _, gone := err.(*eventlog.NotFoundError); gone {
 				continue

@@ -104,6 +104,13 @@ func (s *Store) open(o Options) error {
 	if s.identity.StoreID == "" {
 		return &DamagedError{Path: s.path, Reason: "it does not say which store it is"}
 	}
+	// All that can be found wrong is found before the first change.
+	if err := s.writer.prepare(); err != nil {
+		return err
+	}
+	if s.readers, err = newPool(s, o.Readers); err != nil {
+		return err
+	}
 	boot, ended, err := c.start(o.Durability)
 	if err != nil {
 		return err
@@ -118,10 +125,7 @@ func (s *Store) open(o Options) error {
 			return err
 		}
 	}
-	if err := s.writer.prepare(); err != nil {
-		return err
-	}
-	s.readers, err = newPool(s, o.Readers)
+	s.writer.position, err = c.number(lastPosition) // which may have leapt
 	return err
 }
 
