@@ -194,7 +194,7 @@ func (w *worker) step(ctx context.Context, r *rand.Rand) error {
 	if errors.As(err, &none) {
 		s, err = set.Create(ctx, session.New{Header: event.Header{ID: id}})
 		var exists *eventlog.ExistsError
-		if errors.As(err, &exists) {
+		if errors.As(err, &exists) || errors.As(err, &none) { // somebody else's; or somebody else has deleted it already
 			return nil
 		}
 		if err == nil {
