@@ -43,6 +43,21 @@ func (e *KeyReusedError) Error() string {
 	return fmt.Sprintf("session %q: idempotency key %q was used for another request: use a new key", e.ID, e.Key)
 }
 
+// ErrKeyKnown is in a *GroupError: Append would answer with the commit that the key was used for.
+var ErrKeyKnown = errors.New("the idempotency key is known")
+
+// GroupError: one of the batches kept all of them from being committed.
+type GroupError struct {
+	// Index is that of the batch.
+	Index int
+	// Err is what Append would say to it, or ErrKeyKnown.
+	Err error
+}
+
+func (e *GroupError) Error() string { return fmt.Sprintf("batch %d of the group: %v", e.Index, e.Err) }
+
+func (e *GroupError) Unwrap() error { return e.Err }
+
 // ReadOnlyError: the store takes no appends any more, because a sync failed or a write came out short. Reads go on.
 type ReadOnlyError struct{ Cause error }
 

@@ -47,6 +47,13 @@ type Store interface {
 	Close() error
 }
 
+// Grouper is a Store that takes several appends to one log at once. A session needs one to let appends that come while another is being committed share the next commit.
+type Grouper interface {
+	// AppendGroup commits batches of one life in order, all of them or none, each as Append would commit it right after the one before. What Append
+	// would refuse, or answer with a commit that was made before, refuses the group: *GroupError. Any other error is about all of them, as one of Append is.
+	AppendGroup(ctx context.Context, batches []Batch) ([]Commit, error)
+}
+
 // Identity tells stores, and the starts of one store, apart.
 type Identity struct {
 	// StoreID is random, given when the store is made.

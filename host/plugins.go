@@ -114,7 +114,7 @@ func newPlugins(o PluginOptions, logger *slog.Logger) (*plugins, []life.Spec, er
 // guardSessions begins to look at every append.
 func (p *plugins) guardSessions(sessions *session.Set) {
 	p.changed()
-	p.removed = sessions.AddHook(p.guard)
+	p.removed = sessions.AddGuard(p.guard)
 }
 
 // specOf says how to start a plugin.

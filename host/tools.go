@@ -222,7 +222,7 @@ func (c *toolCall) check(r *unit.ToolResult) error {
 
 // append appends what the tool gave, unless the log has grown since seq by something that its plugin folds.
 func (c *toolCall) append(ctx context.Context, seq int64, events []unit.ToolEvent) (logged []event.Event, overtaken bool, err error) {
-	batch := session.Batch{Items: make([]session.Item, len(events))}
+	batch := session.Batch{Items: make([]session.Item, len(events)), Alone: true} // checkCut looks at the log
 	for i, e := range events {
 		batch.Items[i] = session.Item{Type: e.Type, Data: e.Data, Ignorable: e.Ignorable}
 	}

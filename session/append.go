@@ -18,12 +18,7 @@ func (s *Session) Append(ctx context.Context, typ string, data any, in Intent) (
 	if err := write(&draft[0], typ, data, in); err != nil {
 		return event.Event{}, err
 	}
-	c, err := s.take(ctx)
-	if err != nil {
-		return event.Event{}, err
-	}
-	defer c.leave()
-	return c.appendOne(ctx, draft[:], condition{})
+	return single(s.append(ctx, draft[:], condition{}, false))
 }
 
 // write makes a draft of what a Go caller gives, checked as far as that needs no session.
@@ -58,6 +53,8 @@ type Batch struct {
 	ExpectedSeq *int64
 	// Once makes it idempotent. A key that is known gives the first commit and its events, whatever the session looks like now.
 	Once Once
+	// Alone: no other append is in the same commit, so that guards find everything before it in the log.
+	Alone bool
 }
 
 // AppendBatch appends the items and says where they went. The events are shared with those who observe: do not write to them. Errors are as for Append, with refusals of an item as *event.IndexError, and
@@ -72,12 +69,7 @@ func (s *Session) AppendBatch(ctx context.Context, b Batch) (eventlog.Commit, []
 			return eventlog.Commit{}, nil, &event.IndexError{Index: int64(i), Err: err}
 		}
 	}
-	c, err := s.take(ctx)
-	if err != nil {
-		return eventlog.Commit{}, nil, err
-	}
-	defer c.leave()
-	return c.append(ctx, drafts, condition{expected: b.ExpectedSeq, once: b.Once})
+	return s.append(ctx, drafts, condition{expected: b.ExpectedSeq, once: b.Once}, b.Alone)
 }
 
 // draft checks the item as far as that needs no session.

@@ -26,7 +26,11 @@ type condition struct {
 
 // appendOne is append for a single draft, whose refusals need no index.
 func (c *core) appendOne(ctx context.Context, draft []event.Draft, on condition) (event.Event, error) {
-	_, events, err := c.append(ctx, draft, on)
+	return single(c.append(ctx, draft, on))
+}
+
+// single is what came of an append of one draft.
+func single(_ eventlog.Commit, events []event.Event, err error) (event.Event, error) {
 	if err != nil {
 		// Only the outermost: one further inside came from a hook, and belongs to what the hook says.
 		if item, ok := err.(*event.IndexError); ok {
@@ -46,20 +50,8 @@ func (c *core) append(ctx context.Context, drafts []event.Draft, on condition) (
 			return commit, events, err
 		}
 	}
-	base := c.seq()
-	if on.expected != nil && *on.expected != base {
-		return eventlog.Commit{}, nil, &eventlog.SeqConflictError{ID: c.s.id, Seq: base, Expected: *on.expected}
-	}
-	now := c.set.o.Now().UnixMilli()
-	for i := range drafts {
-		d := &drafts[i]
-		d.Seq = base + int64(i)
-		if d.Time == unstamped {
-			d.Time = now
-		}
-		if err := event.CheckSize(&d.Event, c.set.o.MaxEventBytes); err != nil {
-			return eventlog.Commit{}, nil, &event.IndexError{Index: int64(i), Err: err}
-		}
+	if err := c.number(drafts, on, c.seq()); err != nil {
+		return eventlog.Commit{}, nil, err
 	}
 	var room [1]surface.Plan
 	plans, err := c.plan(ctx, drafts, room[:0])
@@ -67,7 +59,10 @@ func (c *core) append(ctx context.Context, drafts []event.Draft, on condition) (
 		return eventlog.Commit{}, nil, err
 	}
 	events := undraft(drafts)
-	if err := c.ask(ctx, events); err != nil {
+	if err := c.ask(ctx, c.set.guards.all(), events); err != nil {
+		return eventlog.Commit{}, nil, err
+	}
+	if err := c.ask(ctx, c.set.hooks.all(), events); err != nil {
 		return eventlog.Commit{}, nil, err
 	}
 	commit, err := c.set.store.Append(ctx, eventlog.Batch{Life: c.life(), Events: events, Key: on.once.Key, Digest: on.once.Digest})
@@ -83,6 +78,25 @@ func (c *core) append(ctx context.Context, drafts []event.Draft, on condition) (
 	c.apply(events, plans)
 	c.publish(ctx, events)
 	return commit, events, nil
+}
+
+// number gives drafts the seqs from next on, and times, if that is the seq that was expected.
+func (c *core) number(drafts []event.Draft, on condition, next int64) error {
+	if on.expected != nil && *on.expected != next {
+		return &eventlog.SeqConflictError{ID: c.s.id, Seq: next, Expected: *on.expected}
+	}
+	now := c.set.o.Now().UnixMilli()
+	for i := range drafts {
+		d := &drafts[i]
+		d.Seq = next + int64(i)
+		if d.Time == unstamped {
+			d.Time = now
+		}
+		if err := event.CheckSize(&d.Event, c.set.o.MaxEventBytes); err != nil {
+			return &event.IndexError{Index: int64(i), Err: err}
+		}
+	}
+	return nil
 }
 
 // repeated looks for the key of the request, and reads back what it committed. It comes before everything that depends on what the session looks like now.

@@ -21,12 +21,16 @@ type core struct {
 	drive  Drive
 	broken bool
 	ended  bool
+	// grouped is how many appends the last commit from the line had.
+	grouped int
 
 	// mu guards what follows, for memory work only.
 	mu       sync.Mutex
 	planner  *planner
 	messages messageCache
 	keeper   surfaceKeeper
+	// line are the appends that wait, see together.go.
+	line []*request
 
 	// building has one place, for the one who reads the messages from the store.
 	building chan struct{}

@@ -32,7 +32,12 @@
 //
 // # Interleavings
 //
-//   - Append against append: the turn makes them serial. A queued one leaves with its context's error and has changed nothing.
+//   - Append against append: the turn makes them serial. Those that come while another has the turn stand in line (core.line), and whoever gets the turn next commits
+//     what has come together there as one commit of the store, each accepted on top of those before it, published and answered by itself (together.go). One that waits
+//     in line leaves with its context's error and has changed nothing; one that has been taken from it gets the store's answer. When the store refuses the commit, all of
+//     them are tried one by one, also those that had been refused, since what they were refused for may not have come to be.
+//   - Append against a replacement, a hook, or a batch that asks to be alone: these look at the nodes, the session or the log, so each has a commit of its own and finds
+//     everything before it there.
 //   - Append against eviction: an append is a touch, so eviction does not start. An eviction that has started is waited for, then the session opens
 //     again.
 //   - Append against Detach: Detach takes its turn. Appends queued behind it find that the core has ended and go on with the next one.

@@ -6,9 +6,8 @@ import (
 	"github.com/foldhost/foldhost/event"
 )
 
-// ask lets each hook veto, in order. The log still has its old length.
-func (c *core) ask(ctx context.Context, events []event.Event) error {
-	hooks := c.set.hooks.all()
+// ask lets each guard or hook of a list veto, in order. The log still has its old length.
+func (c *core) ask(ctx context.Context, hooks []*Hook, events []event.Event) error {
 	if len(hooks) == 0 {
 		return nil
 	}

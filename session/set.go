@@ -62,8 +62,11 @@ func (o *Options) setDefaults() {
 type Set struct {
 	store eventlog.Store
 	// rows is nil when the store keeps none.
-	rows      eventlog.RowStore
+	rows eventlog.RowStore
+	// grouper is nil when each append is a commit of its own.
+	grouper   eventlog.Grouper
 	o         Options
+	guards    listeners[Hook]
 	hooks     listeners[Hook]
 	observers listeners[Observer]
 
@@ -88,6 +91,7 @@ func NewSet(store eventlog.Store, o Options) *Set {
 	o.setDefaults()
 	t := &Set{store: store, o: o, slots: make(map[string]*slot), crowded: make(chan struct{}, 1)}
 	t.rows, _ = store.(eventlog.RowStore)
+	t.grouper, _ = store.(eventlog.Grouper)
 	t.ctx, t.stop = context.WithCancel(context.Background())
 	if o.IdleAfter > 0 || o.MaxLive > 0 {
 		t.running.Go(t.runJanitor)
@@ -95,9 +99,15 @@ func NewSet(store eventlog.Store, o Options) *Set {
 	return t
 }
 
-// AddHook and AddObserver return a function that takes it away again. Hooks and observers are called in the order in which they were added.
-// What is added or taken away while an append runs counts from the next look at the list.
+// AddHook, AddGuard and AddObserver return a function that takes it away again. Guards come first, then hooks, each kind in the order in which they were added, and
+// observers after the commit in theirs. What is added or taken away while an append runs counts from the next look at the list.
+//
+// A hook sees the session as it is before the append. As long as there is one, each append is a commit of its own.
 func (t *Set) AddHook(h Hook) (remove func()) { return t.hooks.add(h) }
+
+// AddGuard adds a hook that judges by the events alone. The events before them may not be in the log yet: they are about to be committed together. A guard
+// that has to look at the log for some appends has them ask for a commit of their own, with Batch.Alone.
+func (t *Set) AddGuard(h Hook) (remove func()) { return t.guards.add(h) }
 
 // AddObserver adds an observer; see AddHook.
 func (t *Set) AddObserver(o Observer) (remove func()) { return t.observers.add(o) }

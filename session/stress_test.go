@@ -31,6 +31,8 @@ var errStorm = errors.New("the store had a bad day")
 type moody struct {
 	eventlog.Store
 	calm atomic.Bool
+	// groups counts commits of several appends.
+	groups atomic.Int64
 }
 
 // mood says what becomes of a call.
@@ -72,6 +74,11 @@ func (m *moody) Create(ctx context.Context, c eventlog.Creation) (eventlog.Info,
 
 func (m *moody) Append(ctx context.Context, b eventlog.Batch) (eventlog.Commit, error) {
 	return inMood(ctx, m, func() (eventlog.Commit, error) { return m.Store.Append(ctx, b) })
+}
+
+func (m *moody) AppendGroup(ctx context.Context, batches []eventlog.Batch) ([]eventlog.Commit, error) {
+	m.groups.Add(1)
+	return inMood(ctx, m, func() ([]eventlog.Commit, error) { return m.Store.(eventlog.Grouper).AppendGroup(ctx, batches) })
 }
 
 func (m *moody) Info(ctx context.Context, id string) (eventlog.Info, error) {
@@ -272,12 +279,21 @@ func (st *storm) settled(id string) {
 // every drive and every observer hears of each event once and in order, what was acknowledged is in its log, a request is carried out once, each session is what its log
 // says, and nothing is left over.
 func TestStorm(t *testing.T) {
+	t.Run("hooks", func(t *testing.T) { testStorm(t, (*session.Set).AddHook) })
+	t.Run("guards", func(t *testing.T) {
+		if groups := testStorm(t, (*session.Set).AddGuard); groups == 0 {
+			t.Error("no appends shared a commit")
+		}
+	})
+}
+
+func testStorm(t *testing.T, add func(*session.Set, session.Hook) func()) (groups int64) {
 	o, l := driven(t)
 	o.IdleAfter = time.Nanosecond // a tick each millisecond
 	st := &storm{t: t, store: &moody{Store: memory.New()}, acked: map[string][]event.Event{}, heard: map[string]int64{}}
 	st.set = session.NewSet(st.store, o)
 	st.set.AddObserver(st.observe)
-	st.set.AddHook(func(context.Context, *session.Session, []event.Event) error {
+	add(st.set, func(context.Context, *session.Session, []event.Event) error {
 		if rand.IntN(50) == 0 {
 			return errors.New("not this one")
 		}
@@ -329,4 +345,5 @@ func TestStorm(t *testing.T) {
 	if len(l.attached) != 0 {
 		t.Errorf("%d drives still attached", len(l.attached))
 	}
+	return st.store.groups.Load()
 }

@@ -18,16 +18,30 @@ func (m *Manager) PlanBatch(drafts []event.Draft, plans []Plan) ([]Plan, error) 
 	if slices.ContainsFunc(drafts, func(d event.Draft) bool { return d.Op.Kind == event.OpReplace }) {
 		scratch.nodes = m.nodes.overlay()
 	} // else nothing looks at the nodes
+	return scratch.planFor(m, drafts, plans)
+}
+
+// PlanAhead plans drafts that are to be committed after others which are planned and not applied yet: the first of them is to get the seq next. Otherwise it is PlanBatch.
+// None of them may replace anything, because what it names may not be there yet; that would be a fault of the caller, and panics.
+func (m *Manager) PlanAhead(next int64, drafts []event.Draft, plans []Plan) ([]Plan, error) {
+	if next < m.next || slices.ContainsFunc(drafts, func(d event.Draft) bool { return d.Op.Kind == event.OpReplace }) {
+		panic("surface: planning ahead what depends on the nodes, or behind")
+	}
+	return (&Manager{read: m.read, next: next, generation: m.generation}).planFor(m, drafts, plans)
+}
+
+// planFor plans and applies drafts on a manager of its own, for another one to apply.
+func (m *Manager) planFor(other *Manager, drafts []event.Draft, plans []Plan) ([]Plan, error) {
 	for i := range drafts {
-		p, err := scratch.Plan(&drafts[i])
+		p, err := m.Plan(&drafts[i])
 		if err != nil {
 			return plans, &event.IndexError{Index: int64(i), Err: err}
 		}
 		if p.kind == event.OpReplace {
-			scratch.nodes.own(p.from, p.to)
+			m.nodes.own(p.from, p.to)
 		}
-		scratch.Apply(p)
-		p.manager = m
+		m.Apply(p)
+		p.manager = other
 		plans = append(plans, p)
 	}
 	return plans, nil

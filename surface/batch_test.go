@@ -92,3 +92,44 @@ func TestPlanBatchReadsEventsOfTheBatch(t *testing.T) {
 		t.Fatalf("%d plans, %v", len(plans), err)
 	}
 }
+
+// Planning ahead gives what planning at once gives, and refuses without a trace.
+func TestPlanAheadIsPlanningAtOnce(t *testing.T) {
+	m := surface.NewManager(0, nil)
+	draft := func(typ string, seq int64, op event.Op, sources ...int64) event.Draft {
+		return event.Draft{Event: event.Event{Type: typ, Seq: seq, Op: op, Sources: sources}}
+	}
+	first := []event.Draft{draft(event.UserMessage, 0, event.Append()), draft("note", 1, event.Op{})}
+	second := []event.Draft{draft(event.UserMessage, 2, event.Append(), 1)}
+	plans, err := m.PlanAhead(0, first, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bad := []event.Draft{draft("note", 2, event.Op{}), draft("note", 3, event.Append())}
+	var at *event.IndexError
+	if _, err := m.PlanAhead(2, bad, plans); !errors.As(err, &at) || at.Index != 1 {
+		t.Fatalf("%v", err)
+	}
+	if plans, err = m.PlanAhead(2, second, plans); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range plans {
+		m.Apply(p)
+	}
+	if got := m.Nodes(); !slices.Equal(got, []int64{0, 2}) || m.Next() != 3 {
+		t.Errorf("nodes %v, next %d", got, m.Next())
+	}
+	for what, plan := range map[string]func(){
+		"a replacement": func() { _, _ = m.PlanAhead(3, []event.Draft{draft(event.UserMessage, 3, event.Replace(0, 0), 0)}, nil) },
+		"behind":        func() { _, _ = m.PlanAhead(2, second, nil) },
+	} {
+		func() {
+			defer func() {
+				if recover() == nil {
+					t.Errorf("%s was planned", what)
+				}
+			}()
+			plan()
+		}()
+	}
+}

@@ -23,6 +23,7 @@ type broken struct {
 	eventlog.Store
 	create func(context.Context, eventlog.Creation) (eventlog.Info, error)
 	append func(context.Context, eventlog.Batch) (eventlog.Commit, error)
+	group  func(context.Context, []eventlog.Batch) ([]eventlog.Commit, error)
 	info   func(context.Context, string) (eventlog.Info, error)
 	list   func(context.Context, eventlog.ListQuery) (eventlog.ListPage, error)
 	read   func(context.Context, eventlog.Query) (eventlog.Page, error)
@@ -43,6 +44,13 @@ func (b *broken) Append(ctx context.Context, batch eventlog.Batch) (eventlog.Com
 		return b.append(ctx, batch)
 	}
 	return b.Store.Append(ctx, batch)
+}
+
+func (b *broken) AppendGroup(ctx context.Context, batches []eventlog.Batch) ([]eventlog.Commit, error) {
+	if b.group != nil {
+		return b.group(ctx, batches)
+	}
+	return b.Store.(eventlog.Grouper).AppendGroup(ctx, batches)
 }
 
 func (b *broken) Info(ctx context.Context, id string) (eventlog.Info, error) {
@@ -321,6 +329,28 @@ var breakings = []struct {
 				return eventlog.Commit{First: first, Seq: first + 1, Position: 1 << 40, Time: 1}, nil
 			}
 			return b.Store.Append(ctx, batch)
+		}
+	}},
+	{"a group is committed in order", "makes one commit of it", func(b *broken) {
+		b.group = func(ctx context.Context, batches []eventlog.Batch) ([]eventlog.Commit, error) {
+			whole := batches[0]
+			for _, batch := range batches[1:] {
+				whole.Events = append(whole.Events, batch.Events...)
+			}
+			commit, err := b.Store.Append(ctx, whole)
+			return slices.Repeat([]eventlog.Commit{commit}, len(batches)), err
+		}
+	}},
+	{"a group with one that is refused changes nothing", "appends one after the other", func(b *broken) {
+		b.group = func(ctx context.Context, batches []eventlog.Batch) (commits []eventlog.Commit, err error) {
+			for i, batch := range batches {
+				commit, err := b.Store.Append(ctx, batch)
+				if err != nil {
+					return nil, &eventlog.GroupError{Index: i, Err: err}
+				}
+				commits = append(commits, commit)
+			}
+			return commits, nil
 		}
 	}},
 	{"any history is that of the model", "forgets the key of an append of three events", func(b *broken) {

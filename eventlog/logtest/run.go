@@ -56,6 +56,9 @@ var laws = []law{
 	{"a key may stand alone", keyAlone},
 	{"a creation may have a key", keyOfCreation},
 
+	{"a group is committed in order", groupCommits},
+	{"a group with one that is refused changes nothing", groupRefused},
+
 	{"a read gives its range", readRange},
 	{"a read gives its types", readTypes},
 	{"pages join to the whole answer", readPages},

@@ -21,6 +21,7 @@ const (
 	Tail   Op = "Tail"
 	Lookup Op = "Lookup"
 	Delete Op = "Delete"
+	Group  Op = "AppendGroup"
 )
 
 // SlowStore stands before another store and makes what is rare there happen on command: short and empty pages, calls that wait,
@@ -175,6 +176,20 @@ func (s *SlowStore) Append(ctx context.Context, b eventlog.Batch) (eventlog.Comm
 			s.count(len(b.Events), 0)
 		}
 		return c, err
+	})
+}
+
+// Grouping is a SlowStore that takes groups too. The store behind must.
+type Grouping struct{ *SlowStore }
+
+// AppendGroup implements eventlog.Grouper.
+func (g Grouping) AppendGroup(ctx context.Context, batches []eventlog.Batch) ([]eventlog.Commit, error) {
+	return call(g.SlowStore, ctx, Group, func() ([]eventlog.Commit, error) {
+		commits, err := g.Store.(eventlog.Grouper).AppendGroup(ctx, batches)
+		for i := range commits {
+			g.count(len(batches[i].Events), 0)
+		}
+		return commits, err
 	})
 }
 

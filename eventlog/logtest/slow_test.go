@@ -17,6 +17,10 @@ func TestSlowStorePassesTheSuite(t *testing.T) {
 	logtest.Run(t, func(testing.TB) eventlog.Store { return logtest.Slow(memory.New()) })
 }
 
+func TestGroupingStorePassesTheSuite(t *testing.T) {
+	logtest.Run(t, func(testing.TB) eventlog.Store { return logtest.Grouping{logtest.Slow(memory.New())} })
+}
+
 func TestShortStorePassesTheSuite(t *testing.T) {
 	for seed := range uint64(3) {
 		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {

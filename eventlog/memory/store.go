@@ -37,7 +37,10 @@ type Store struct {
 	order order
 }
 
-var _ eventlog.Store = (*Store)(nil)
+var (
+	_ eventlog.Store   = (*Store)(nil)
+	_ eventlog.Grouper = (*Store)(nil)
+)
 
 // New returns an empty store with an identity of its own.
 func New() *Store {
@@ -124,13 +127,57 @@ func (s *Store) Append(ctx context.Context, b eventlog.Batch) (eventlog.Commit, 
 	if err := ctx.Err(); err != nil {
 		return eventlog.Commit{}, err
 	}
+	return s.commit(l, &b), nil
+}
+
+// AppendGroup implements eventlog.Grouper.
+func (s *Store) AppendGroup(ctx context.Context, batches []eventlog.Batch) ([]eventlog.Commit, error) {
+	if err := paging.CheckGroup(batches); err != nil {
+		return nil, err
+	}
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if err := s.usable(ctx); err != nil {
+		return nil, err
+	}
+	first := &batches[0]
+	l, err := s.find(ctx, first.Life)
+	if err != nil {
+		return nil, &eventlog.GroupError{Err: err}
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if seq := l.events.len(); first.Events[0].Seq != seq {
+		return nil, &eventlog.GroupError{Err: &eventlog.SeqConflictError{ID: first.Life.ID, Seq: seq, Expected: first.Events[0].Seq}}
+	}
+	for i := range batches {
+		b := &batches[i]
+		if k, known := l.keys[b.Key]; known && k.Digest != b.Digest {
+			return nil, &eventlog.GroupError{Index: i, Err: &eventlog.KeyReusedError{ID: b.Life.ID, Key: b.Key}}
+		} else if known {
+			return nil, &eventlog.GroupError{Index: i, Err: eventlog.ErrKeyKnown}
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	commits := make([]eventlog.Commit, len(batches))
+	for i := range batches {
+		commits[i] = s.commit(l, &batches[i])
+	}
+	return commits, nil
+}
+
+// commit adds a batch that fits. l.mu is held.
+func (s *Store) commit(l *log, b *eventlog.Batch) eventlog.Commit {
+	commit := eventlog.Commit{First: l.events.len(), Time: time.Now().UnixMilli()}
 	for i := range b.Events {
 		l.add(b.Events[i])
 	}
-	commit := eventlog.Commit{First: first, Seq: l.events.len(), Time: time.Now().UnixMilli()}
-	commit.Position = s.order.commit(l, first, commit.Seq, commit.Time)
+	commit.Seq = l.events.len()
+	commit.Position = s.order.commit(l, commit.First, commit.Seq, commit.Time)
 	l.keep(b.Key, b.Digest, commit)
-	return commit, nil
+	return commit
 }
 
 // Info implements eventlog.Store.

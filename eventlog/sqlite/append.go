@@ -13,6 +13,8 @@ import (
 // eventMax is what this store can hold in one event: 256 MiB, far above what a session takes and far below what the engine breaks at.
 const eventMax = 256 << 20
 
+var _ eventlog.Grouper = (*Store)(nil)
+
 // Append implements eventlog.Store.
 func (s *Store) Append(ctx context.Context, b eventlog.Batch) (commit eventlog.Commit, err error) {
 	if err := s.enter(ctx); err != nil {
@@ -37,6 +39,75 @@ func (s *Store) Append(ctx context.Context, b eventlog.Batch) (commit eventlog.C
 		return eventlog.Commit{}, err
 	}
 	return commit, nil
+}
+
+// AppendGroup implements eventlog.Grouper.
+func (s *Store) AppendGroup(ctx context.Context, batches []eventlog.Batch) (commits []eventlog.Commit, err error) {
+	if err := s.enter(ctx); err != nil {
+		return nil, err
+	}
+	defer s.leave()
+	if err := paging.CheckGroup(batches); err != nil {
+		return nil, err
+	}
+	size := 0
+	for i := range batches {
+		for k := range batches[i].Events {
+			if err := checkSize(&batches[i].Events[k]); err != nil {
+				return nil, &eventlog.GroupError{Index: i, Err: err}
+			}
+			size += paging.Size(&batches[i].Events[k])
+		}
+	}
+	err = s.change(ctx, size, func(w *writer) (err error) {
+		commits, err = w.appendGroup(batches)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return commits, nil
+}
+
+// appendGroup asks for every batch whether it would be refused before it writes the first.
+func (w *writer) appendGroup(batches []eventlog.Batch) ([]eventlog.Commit, error) {
+	first := &batches[0]
+	l, err := w.head(first.Life.ID)
+	if err == nil {
+		err = l.is(first.Life)
+	}
+	if err == nil && first.Events[0].Seq != l.seq {
+		err = &eventlog.SeqConflictError{ID: first.Life.ID, Seq: l.seq, Expected: first.Events[0].Seq}
+	}
+	if isDB(err) {
+		return nil, err
+	}
+	if err != nil {
+		return nil, &eventlog.GroupError{Err: err}
+	}
+	for i := range batches {
+		b := &batches[i]
+		if b.Key == "" {
+			continue
+		}
+		k, known, err := findKey(w.st.key, l.n, b.Key)
+		if err != nil {
+			return nil, err
+		}
+		if known && k.Digest != b.Digest {
+			return nil, &eventlog.GroupError{Index: i, Err: &eventlog.KeyReusedError{ID: b.Life.ID, Key: b.Key}}
+		}
+		if known {
+			return nil, &eventlog.GroupError{Index: i, Err: eventlog.ErrKeyKnown}
+		}
+	}
+	commits := make([]eventlog.Commit, len(batches))
+	for i := range batches {
+		if commits[i], err = w.append(&batches[i]); err != nil {
+			return nil, err
+		}
+	}
+	return commits, nil
 }
 
 func checkSize(ev *event.Event) error {

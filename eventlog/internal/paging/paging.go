@@ -67,6 +67,36 @@ func CheckBatch(b *eventlog.Batch) error {
 	return nil
 }
 
+// CheckGroup refuses groups that no store would take, whatever its log is like: batches that no store would take, of several lives, that do not follow each other, or with one key twice.
+func CheckGroup(batches []eventlog.Batch) error {
+	if len(batches) == 0 {
+		return &eventlog.InvalidError{Reason: "a group needs at least one batch"}
+	}
+	keys := make(map[string]bool)
+	next := int64(-1)
+	for i := range batches {
+		b := &batches[i]
+		err := CheckBatch(b)
+		switch {
+		case err != nil:
+		case len(b.Events) == 0:
+			err = &eventlog.InvalidError{Reason: "a batch of a group needs at least one event"}
+		case b.Life != batches[0].Life:
+			err = &eventlog.InvalidError{Reason: "the batches of a group go to one log"}
+		case i > 0 && b.Events[0].Seq != next:
+			err = OutOfRow(b.Events[0].Seq, next)
+		case b.Key != "" && keys[b.Key]:
+			err = eventlog.ErrKeyKnown
+		}
+		if err != nil {
+			return &eventlog.GroupError{Index: i, Err: err}
+		}
+		keys[b.Key] = true
+		next = b.Events[0].Seq + int64(len(b.Events))
+	}
+	return nil
+}
+
 // OutOfRow says that a seq is not the one that follows.
 func OutOfRow(have, want int64) error {
 	return &eventlog.InvalidError{Reason: fmt.Sprintf("the seqs of a batch are in a row: event has %d, expected %d", have, want)}
