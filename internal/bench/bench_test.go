@@ -1,6 +1,10 @@
 package bench
 
-import "testing"
+import (
+	"fmt"
+	"os"
+	"testing"
+)
 
 func BenchmarkAppend(b *testing.B) {
 	b.Run("units=0", Append(0))
@@ -37,3 +41,34 @@ func BenchmarkBuild(b *testing.B) {
 func BenchmarkOpen(b *testing.B) { Open(b) }
 
 func BenchmarkHeap(b *testing.B) { Heap(b) }
+
+func BenchmarkStoredAppend(b *testing.B) {
+	b.Run("one", StoredAppend(1, 1))
+	b.Run("64 on 64 sessions", StoredAppend(64, 64))
+	b.Run("64 on one session", StoredAppend(1, 64))
+}
+
+func BenchmarkColdValues(b *testing.B) {
+	b.Run("rows,events=10000", ColdValues(10_000, true))
+	b.Run("rows,events=100000", ColdValues(100_000, true))
+	b.Run("rows,events=1000000", ColdValues(1_000_000, true))
+	b.Run("from zero,events=100000", ColdValues(100_000, false))
+}
+
+func BenchmarkOpenToAppend(b *testing.B) { OpenToAppend(1_000_000)(b) }
+
+func BenchmarkListPage(b *testing.B) { ListPage(b) }
+
+func BenchmarkStoredHeap(b *testing.B) { StoredHeap(b) }
+
+func BenchmarkImport(b *testing.B) { Import(b) }
+
+func BenchmarkExport(b *testing.B) { Export(b) }
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := Clean(); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+	}
+	os.Exit(code)
+}

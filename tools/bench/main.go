@@ -4,6 +4,7 @@
 package main
 
 import (
+	"errors"
 	"flag"
 	"fmt"
 	"math"
@@ -24,6 +25,8 @@ type measurement struct {
 	run  func(*testing.B)
 	// unit is a metric that the measurement reports, empty for the time of an operation.
 	unit string
+	// once is for what takes long and is no time: it is measured in the first round alone.
+	once bool
 
 	best   float64
 	allocs int64
@@ -55,7 +58,8 @@ func main() {
 }
 
 func run(rounds int, benchtime string) (all bool, err error) {
-	list := measurements()
+	defer func() { err = errors.Join(err, bench.Clean()) }()
+	list := append(measurements(), storedMeasurements()...)
 	byName := map[string]*measurement{}
 	for _, m := range list {
 		m.best = math.Inf(1)
@@ -69,6 +73,9 @@ func run(rounds int, benchtime string) (all bool, err error) {
 	}
 	for round := range rounds {
 		for _, m := range list {
+			if m.once && round > 0 {
+				continue
+			}
 			progress(round, m.name)
 			runtime.GC()
 			r := testing.Benchmark(m.run)
@@ -82,14 +89,18 @@ func run(rounds int, benchtime string) (all bool, err error) {
 			m.best, m.allocs = min(m.best, got), r.AllocsPerOp()
 		}
 	}
-	if err := measureProcesses(byName, rounds, benchtime, progress); err != nil {
-		return false, err
+	for _, p := range packages {
+		if err := measurePackage(p, byName, rounds, benchtime, progress); err != nil {
+			return false, err
+		}
 	}
 	if watched {
 		fmt.Fprintf(os.Stderr, "\r%60s\r", "")
 	}
 	fmt.Printf("%s, %s/%s, %d cores, best of %d rounds\n\n", runtime.Version(), runtime.GOOS, runtime.GOARCH, runtime.NumCPU(), rounds)
 	all = table(claims(), byName)
+	fmt.Print("\nThe store on disk:\n\n")
+	all = table(storedClaims(), byName) && all
 	fmt.Print("\nPlugin processes:\n\n")
 	return table(processClaims(), byName) && all, nil
 }

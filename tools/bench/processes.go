@@ -15,42 +15,48 @@ import (
 	"time"
 )
 
-// processBench names the benchmarks of package host that docs/performance.md has figures of. They start real plugin processes, which they build
-// with the kit of that package's tests, so they are run as its tests are.
-const processBench = "^Benchmark(Fold|Notification|StartStop|Idle)$"
+// benchmarks are some of a package that docs/performance.md has figures of, and that need the kit of the package's tests: they are run as its tests are.
+type benchmarks struct {
+	dir, pattern string
+	// figures are those that they report.
+	figures []string
+}
 
-// hostPackage is where they are.
-const hostPackage = "./host"
+// packages have such benchmarks: those of host start real plugin processes, those of the store compare it with the engine alone.
+var packages = []benchmarks{
+	{"./eventlog/sqlite", "^BenchmarkAppend$/^(engine|store),(group|sessions)=", engineFigures},
+	{"./host", "^Benchmark(Fold|Notification|StartStop|Idle)$", processFigures},
+}
 
-// measureProcesses runs them once each round and adds what each reported to m, by the benchmark's name and the unit.
-func measureProcesses(m map[string]*measurement, rounds int, benchtime string, progress func(round int, name string)) error {
+// measurePackage runs the benchmarks once each round and adds what each reported to m, by the benchmark's name and the unit.
+func measurePackage(p benchmarks, m map[string]*measurement, rounds int, benchtime string, progress func(round int, name string)) error {
 	dir, err := os.MkdirTemp("", "foldhost-bench-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
-	program := filepath.Join(dir, "host.test.exe") // Windows wants the ending; the others do not mind.
-	if out, err := exec.Command("go", "test", "-c", "-o", program, hostPackage).CombinedOutput(); err != nil {
-		return fmt.Errorf("building the benchmarks of %s: %w\n%s", hostPackage, err, out)
+	program := filepath.Join(dir, "bench.test.exe") // Windows wants the ending; the others do not mind.
+	if out, err := exec.Command("go", "test", "-c", "-o", program, p.dir).CombinedOutput(); err != nil {
+		return fmt.Errorf("building the benchmarks of %s: %w\n%s", p.dir, err, out)
 	}
 	for round := range rounds {
-		progress(round, hostPackage)
-		cmd := exec.Command(program, "-test.run", "^$", "-test.bench", processBench, "-test.benchtime", benchtime)
-		cmd.Dir = hostPackage
+		progress(round, p.dir)
+		cmd := exec.Command(program, "-test.run", "^$", "-test.bench", p.pattern, "-test.benchtime", benchtime)
+		cmd.Dir = p.dir
 		out, err := cmd.CombinedOutput()
 		if err != nil {
-			return fmt.Errorf("running the benchmarks of %s: %w\n%s", hostPackage, err, out)
+			return fmt.Errorf("running the benchmarks of %s: %w\n%s", p.dir, err, out)
 		}
 		takeReports(m, out)
 	}
-	return missing(m, runtime.GOOS)
+	return p.missing(m, runtime.GOOS)
 }
 
 // missing says which figure did not come: its benchmark has another name now.
-func missing(m map[string]*measurement, system string) error {
-	for _, name := range figures {
+func (p *benchmarks) missing(m map[string]*measurement, system string) error {
+	for _, name := range p.figures {
 		if m[name] == nil && (system == "linux" || !strings.HasPrefix(name, "Idle ")) {
-			return fmt.Errorf("the benchmarks of %s did not report %q", hostPackage, name)
+			return fmt.Errorf("the benchmarks of %s did not report %q", p.dir, name)
 		}
 	}
 	return nil
@@ -101,7 +107,7 @@ const (
 	cellBytes  = "Idle B/cell"
 )
 
-var figures = []string{foldLast, foldFew, foldEvery, foldBare, foldUnary, notified, unaryTrip, tenUp, fiftyUp, tenDown, goroutines, hostHeap, descriptor, resident, cellBytes}
+var processFigures = []string{foldLast, foldFew, foldEvery, foldBare, foldUnary, notified, unaryTrip, tenUp, fiftyUp, tenDown, goroutines, hostHeap, descriptor, resident, cellBytes}
 
 // processClaims are the lines of the second table.
 func processClaims() []claim {
@@ -112,12 +118,6 @@ func processClaims() []claim {
 	within := func(text string, limit time.Duration, name string) claim {
 		return reported(text, fmt.Sprintf("≤ %v s", limit.Seconds()), []string{name}, func(v ...float64) (string, bool) {
 			return fmt.Sprintf("%.2f s", v[0]/1000), v[0] <= float64(limit.Milliseconds())
-		})
-	}
-	// times says how many events of the first one go through in the time of one of the second.
-	times := func(text string, least float64, name, than string) claim {
-		return reported(text, fmt.Sprintf("≥ %v times the events", least), []string{name, than}, func(v ...float64) (string, bool) {
-			return fmt.Sprintf("%.3g times", v[1]/v[0]), v[1]/v[0] >= least
 		})
 	}
 	return []claim{
@@ -138,6 +138,13 @@ func processClaims() []claim {
 		figure("an idle plugin, its process", func(v ...float64) string { return fmt.Sprintf("%.0f MiB resident", v[0]) }, resident),
 		figure("a cell of one integer, in the plugin", func(v ...float64) string { return fmt.Sprintf("%.1f KB", v[0]/1000) }, cellBytes),
 	}
+}
+
+// times says how many events of the first one go through in the time of one of the second.
+func times(text string, least float64, name, than string) claim {
+	return reported(text, fmt.Sprintf("≥ %v times the events", least), []string{name, than}, func(v ...float64) (string, bool) {
+		return fmt.Sprintf("%.3g times", v[1]/v[0]), v[1]/v[0] >= least
+	})
 }
 
 // reported is a claim on figures that benchmarks reported. Those that only Linux has are missed by nobody elsewhere.

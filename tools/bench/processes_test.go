@@ -20,19 +20,20 @@ PASS
 }
 
 func TestAFigureThatDidNotComeIsAnError(t *testing.T) {
+	processes := packages[1]
 	m := map[string]*measurement{}
-	for _, name := range figures {
+	for _, name := range processes.figures {
 		m[name] = &measurement{}
 	}
-	if err := missing(m, "linux"); err != nil {
+	if err := processes.missing(m, "linux"); err != nil {
 		t.Error(err)
 	}
 	delete(m, cellBytes)
-	if missing(m, "linux") == nil || missing(m, "windows") != nil {
-		t.Errorf("without %s: %v, and %v elsewhere", cellBytes, missing(m, "linux"), missing(m, "windows"))
+	if processes.missing(m, "linux") == nil || processes.missing(m, "windows") != nil {
+		t.Errorf("without %s: %v, and %v elsewhere", cellBytes, processes.missing(m, "linux"), processes.missing(m, "windows"))
 	}
 	delete(m, tenUp)
-	if missing(m, "windows") == nil {
+	if processes.missing(m, "windows") == nil {
 		t.Errorf("nobody misses %s", tenUp)
 	}
 }
