@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"encoding/json"
@@ -66,14 +67,19 @@ func appendItems(dst []byte, items []Item) (_ []byte, err error) {
 	return append(dst, ']'), nil
 }
 
+// Once makes a request that writes safe to repeat, for as long as the server remembers keys: the same request with the same key is done once, and gives the first answer.
+type Once struct {
+	// Key is 1 to 255 visible ASCII characters. Empty makes up a new one for each call, so that what the client sends again after a break is not done twice. NoKey sends none, and
+	// then nothing again.
+	Key   string
+	NoKey bool
+}
+
 // AppendOptions say how to append. The zero AppendOptions are right for most.
 type AppendOptions struct {
 	// ExpectedSeq is the seq that the first event is to get: the append is refused, with a seq-conflict, if the log is not as long as that. nil takes any.
 	ExpectedSeq *int64
-	// Key makes it safe to repeat, for as long as the server remembers keys: the same append with the same key is done once. Empty makes up a new one for each call, so that what the
-	// client sends again after a break is not appended twice. NoKey sends none, and then nothing again.
-	Key   string
-	NoKey bool
+	Once
 	// Projections asks for values that contain what was appended, of Keys: nil is all.
 	Projections bool
 	Keys        []string
@@ -110,45 +116,56 @@ func (c *Client) Append(ctx context.Context, id string, items []Item, o AppendOp
 	f.number("expectedSeq", o.ExpectedSeq)
 	r.body = f.body()
 	r.values(o.Projections, o.Keys)
-	if key := o.Key; !o.NoKey {
-		if key == "" {
-			key = rand.Text()
-		}
-		r.head("Idempotency-Key", key)
-		r.safe = true
-	}
+	r.once(o.Once)
 	_, err = c.json(ctx, r, &a)
 	return a, err
 }
 
-// Compact puts one message in the place of the nodes of the surface from start to end. It is not repeated by itself. message is as the Data of an Item.
-func (c *Client) Compact(ctx context.Context, id string, start, end int64, message any) (a Appended, err error) {
+// Compaction puts one message in the place of the nodes of the surface from the seq Start to the seq End. Message is as the Data of an Item.
+type Compaction struct {
+	Start, End int64
+	Message    any
+	Once
+}
+
+// Compact appends a compaction.
+func (c *Client) Compact(ctx context.Context, id string, with Compaction) (a Appended, err error) {
 	r, err := onSession(http.MethodPost, "compact session %q", id, "/compact")
 	if err != nil {
 		return a, err
 	}
-	text, err := event.Encode(message)
+	text, err := event.Encode(with.Message)
 	if err != nil {
 		return a, fmt.Errorf("%s: %w", r.doing, err)
 	}
 	var f fields
-	f.number("start", &start)
-	f.number("end", &end)
+	f.number("start", &with.Start)
+	f.number("end", &with.End)
 	f.raw("message", text)
 	r.body = f.body()
+	r.once(with.Once)
 	_, err = c.json(ctx, r, &a)
 	return a, err
 }
 
-// Recover closes a turn whose program is gone. There are no events where there is nothing to close, so it may be repeated; it is not by itself, as the second answer would not
-// name what the first one appended.
-func (c *Client) Recover(ctx context.Context, id string) (a Appended, err error) {
+// Recover closes a turn whose program is gone. There are no events where there is nothing to close.
+func (c *Client) Recover(ctx context.Context, id string, o Once) (a Appended, err error) {
 	r, err := onSession(http.MethodPost, "recover session %q", id, "/recover")
 	if err != nil {
 		return a, err
 	}
+	r.once(o)
 	_, err = c.json(ctx, r, &a)
 	return a, err
+}
+
+// once sends an idempotency key, unless none is wanted.
+func (r *request) once(o Once) {
+	if o.NoKey {
+		return
+	}
+	r.head("Idempotency-Key", cmp.Or(o.Key, rand.Text()))
+	r.safe = true
 }
 
 // values asks for values with an append.

@@ -53,7 +53,7 @@ func calls(t *testing.T, c *client.Client) {
 	if err != nil || a.Seq != 5 || len(a.Events) != 3 || a.Events[0] != (client.Place{Seq: 2, Time: 7}) || a.Projections == nil || string(a.Projections.Values["steps"]) != "2" {
 		t.Fatalf("%+v %v", a, err)
 	}
-	if a, err = c.Append(ctx, "a", []client.Item{step(2)}, client.AppendOptions{Projections: true, Keys: []string{}, NoKey: true}); err != nil || a.Projections == nil || len(a.Projections.Values) != 0 {
+	if a, err = c.Append(ctx, "a", []client.Item{step(2)}, client.AppendOptions{Projections: true, Keys: []string{}, Once: client.Once{NoKey: true}}); err != nil || a.Projections == nil || len(a.Projections.Values) != 0 {
 		t.Errorf("no keys: %+v %v", a, err)
 	}
 	page, err := c.EventPage(ctx, "a", client.EventsQuery{From: 2, Limit: 1})
@@ -96,13 +96,13 @@ func calls(t *testing.T, c *client.Client) {
 		t.Errorf("%+v %v", m, err)
 	}
 	message := map[string]any{"id": "c", "role": "user", "source": map[string]any{"kind": "compaction"}, "content": []any{}}
-	if a, err := c.Compact(ctx, "a", 4, 4, message); err != nil || len(a.Events) != 1 || a.Seq != 7 {
+	if a, err := c.Compact(ctx, "a", client.Compaction{Start: 4, End: 4, Message: message}); err != nil || len(a.Events) != 1 || a.Seq != 7 {
 		t.Errorf("%+v %v", a, err)
 	}
 	if _, err := c.Append(ctx, "a", []client.Item{{Type: event.TurnStart, Data: map[string]int{"turn": 1}}}, client.AppendOptions{}); err != nil {
 		t.Error(err)
 	}
-	if a, err := c.Recover(ctx, "a"); err != nil || len(a.Events) != 1 {
+	if a, err := c.Recover(ctx, "a", client.Once{}); err != nil || len(a.Events) != 1 {
 		t.Errorf("%+v %v", a, err)
 	}
 	child, err := c.Fork(ctx, "a", client.Fork{ID: "b", AtSeq: new(int64(7))})

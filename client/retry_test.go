@@ -42,11 +42,36 @@ func TestAnAppendWhoseAnswerIsLostIsNotDoubled(t *testing.T) {
 	}
 	through, sent = breaking(client.InProcess(s.api), 3)
 	c = dial(t, client.Options{URL: s.url, HTTP: &http.Client{Transport: through}})
-	if _, err := c.Append(bounded(t), "s", []client.Item{step(2)}, client.AppendOptions{NoKey: true}); err == nil || sent.Load() != 1 {
+	if _, err := c.Append(bounded(t), "s", []client.Item{step(2)}, client.AppendOptions{Once: client.Once{NoKey: true}}); err == nil || sent.Load() != 1 {
 		t.Errorf("without a key, after %d tries: %v", sent.Load(), err)
 	}
 	if now, err := c.Get(bounded(t), "s"); err != nil || now.Seq != 2 {
 		t.Errorf("the log has %d events, %v", now.Seq, err)
+	}
+}
+
+// Given answers that are lost, a session is made once, and forked and recovered once.
+func TestWhatIsMadeIsMadeOnce(t *testing.T) {
+	s := serve(t, nil, api.Options{})
+	losing := func() *client.Client {
+		through, _ := breaking(client.InProcess(s.api), 2)
+		return dial(t, client.Options{URL: s.url, HTTP: &http.Client{Transport: through}})
+	}
+	ctx := bounded(t)
+	made, _, err := losing().Create(ctx, client.NewSession{Seed: []client.Item{{Type: "turn/start", Data: map[string]int{"turn": 1}}, step(1)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	recovered, err := losing().Recover(ctx, made.Header.ID, client.Once{})
+	if err != nil || len(recovered.Events) != 1 {
+		t.Errorf("%+v %v", recovered, err)
+	}
+	child, err := losing().Fork(ctx, made.Header.ID, client.Fork{})
+	if err != nil || child.Header.ParentSession != made.Header.ID {
+		t.Errorf("%+v %v", child, err)
+	}
+	if all, err := s.client().List(ctx, client.ListQuery{}); err != nil || len(all.Sessions) != 2 {
+		t.Errorf("there are %d sessions, %v", len(all.Sessions), err)
 	}
 }
 
@@ -66,6 +91,10 @@ func TestWhatIsSentAgain(t *testing.T) {
 			_, err := c.Append(ctx, "s", nil, client.AppendOptions{})
 			return err
 		},
+		"append without a key": func(ctx context.Context, c *client.Client) error {
+			_, err := c.Append(ctx, "s", nil, client.AppendOptions{Once: client.Once{NoKey: true}})
+			return err
+		},
 		"create by id": func(ctx context.Context, c *client.Client) error {
 			_, _, err := c.Create(ctx, client.NewSession{ID: "s"})
 			return err
@@ -79,9 +108,12 @@ func TestWhatIsSentAgain(t *testing.T) {
 			_, err := c.Fork(ctx, "s", client.Fork{})
 			return err
 		},
-		"recover": func(ctx context.Context, c *client.Client) error { _, err := c.Recover(ctx, "s"); return err },
+		"recover": func(ctx context.Context, c *client.Client) error {
+			_, err := c.Recover(ctx, "s", client.Once{})
+			return err
+		},
 	}
-	safe := map[string]bool{"get": true, "append": true, "create by id": true}
+	safe := map[string]bool{"get": true, "append": true, "create by id": true, "create": true, "fork": true, "recover": true}
 	for name, c := range map[string]struct {
 		answer func() (*http.Response, error)
 		// again, and also what is not safe.

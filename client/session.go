@@ -79,10 +79,10 @@ type NewSession struct {
 	CreatedAt *int64
 	// Seed are events that it begins with; what follows them is the session's own. nil is none.
 	Seed []Item
+	Once
 }
 
-// Create makes a session. created is false when one of the id was there already, to which all that was given is equal; one that differs is a session-conflict. So with an ID it
-// may be repeated, and is.
+// Create makes a session. created is false when one of the id was there already, to which all that was given is equal; one that differs is a session-conflict.
 func (c *Client) Create(ctx context.Context, n NewSession) (s Session, created bool, err error) {
 	doing := "create a session"
 	if n.ID != "" {
@@ -101,7 +101,7 @@ func (c *Client) Create(ctx context.Context, n NewSession) (s Session, created b
 		f.raw("events", list)
 	}
 	r := post(doing, "/v1/sessions", f.body())
-	r.safe = n.ID != ""
+	r.once(n.Once)
 	status, err := c.json(ctx, r, &s)
 	return s, status == http.StatusCreated, err
 }
@@ -193,9 +193,10 @@ type Fork struct {
 	ID string
 	// AtSeq is an event of the last turn that goes into the child; nil is the last.
 	AtSeq *int64
+	Once
 }
 
-// Fork makes a child, which begins with the log up to the end of a turn. It is not repeated by itself.
+// Fork makes a child, which begins with the log up to the end of a turn.
 func (c *Client) Fork(ctx context.Context, id string, f Fork) (child Session, err error) {
 	r, err := onSession(http.MethodPost, "fork session %q", id, "/fork")
 	if err != nil {
@@ -205,6 +206,7 @@ func (c *Client) Fork(ctx context.Context, id string, f Fork) (child Session, er
 	body.number("atSeq", f.AtSeq)
 	body.text("id", f.ID)
 	r.body = body.body()
+	r.once(f.Once)
 	_, err = c.json(ctx, r, &child)
 	return child, err
 }
