@@ -16,11 +16,13 @@ import (
 // Options of an API. Host must be set.
 type Options struct {
 	Host *host.Host
+	// Store is what is served about the store as a whole; nil is nothing.
+	Store Store
 	// Logger hears of what callers cannot be told; nil is slog.Default.
 	Logger *slog.Logger
 	// MaxBodyBytes bounds the body of a request; 0 is 16 MiB: four of the largest events.
 	MaxBodyBytes int64
-	// BodyTimeout is how long a body may take to come, WriteTimeout how long a reader may take nothing of what is sent to it; 0 is 1 minute and 30 s.
+	// BodyTimeout is how long a body may take to come, and one that is imported may pause; WriteTimeout how long a reader may take nothing of what is sent to it; 0 is 1 minute and 30 s.
 	BodyTimeout, WriteTimeout time.Duration
 	// Heartbeat is the time between the comments of a stream that has nothing else to say; 0 is 15 s, half of what proxies give up after.
 	Heartbeat time.Duration

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -83,6 +84,17 @@ func (o *object) integer(name string) (*int64, error) {
 	return &n, nil
 }
 
+// flag reads a field that is true or false, false when it is missing.
+func (o *object) flag(name string) (bool, error) {
+	switch text := string(o.fields[name]); text {
+	case "true":
+		return true, nil
+	case "", "false":
+		return false, nil
+	}
+	return false, bodyInvalid("$."+name, name+" must be true or false")
+}
+
 // list reads a field that must be an array, nil when it is missing.
 func (o *object) list(name string) ([]json.RawMessage, error) {
 	if !o.has(name) {
@@ -117,7 +129,7 @@ func (c *call) body(optional bool) ([]byte, error) {
 	if len(raw) == 0 && optional && c.r.Header.Get("Content-Type") == "" {
 		return nil, nil
 	}
-	if err := c.contentType(); err != nil {
+	if err := c.contentType("application/json"); err != nil {
 		return nil, err
 	}
 	if len(raw) == 0 && optional {
@@ -130,20 +142,21 @@ func tooLarge(size, limit int64, detail string) *Problem {
 	return &Problem{Status: http.StatusRequestEntityTooLarge, Code: CodeTooLarge, Size: size, Limit: limit, Detail: detail + ": send less at once"}
 }
 
-// contentType refuses everything but JSON, so that what a browser sends to strangers without asking is not taken.
-func (c *call) contentType() error {
+// contentType refuses everything but one type, which no browser sends to strangers without asking, plain or in one of the codings.
+func (c *call) contentType(want string, codings ...string) error {
 	given := c.r.Header.Get("Content-Type")
 	kind, params, err := mime.ParseMediaType(given)
 	charset := params["charset"]
 	coding := c.r.Header.Get("Content-Encoding")
-	if err == nil && kind == "application/json" && (charset == "" || strings.EqualFold(charset, "utf-8")) && (coding == "" || strings.EqualFold(coding, "identity")) {
+	coded := slices.ContainsFunc(append(codings, "", "identity"), func(one string) bool { return strings.EqualFold(one, coding) })
+	if err == nil && kind == want && (charset == "" || strings.EqualFold(charset, "utf-8")) && coded {
 		return nil
 	}
 	detail := fmt.Sprintf("the body is %q", given)
 	if coding != "" {
 		detail += fmt.Sprintf(", encoded as %q", coding)
 	}
-	return &Problem{Status: http.StatusUnsupportedMediaType, Code: CodeContentType, Detail: detail + ": send Content-Type: application/json, plain and in UTF-8"}
+	return &Problem{Status: http.StatusUnsupportedMediaType, Code: CodeContentType, Detail: fmt.Sprintf("%s: send Content-Type: %s in UTF-8, encoded as %s", detail, want, cmp.Or(listing(codings), "nothing else"))}
 }
 
 // bodyProblem says what is wrong with the JSON of a body. That it is JSON at all, and says each thing once, is a matter of the request; numbers and

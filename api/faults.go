@@ -24,6 +24,9 @@ func problemOf(err error) *Problem {
 	if e, ok := errors.AsType[*event.Error](err); ok {
 		return ruleProblem(err, e)
 	}
+	if e, ok := errors.AsType[*TargetError](err); ok { // Before what it wraps, which is about that file.
+		return &Problem{Status: http.StatusConflict, Code: CodeTargetInvalid, Path: "$.path", Detail: e.Error()}
+	}
 	of := func(status int, code Code) *Problem { return &Problem{Status: status, Code: code, Detail: err.Error()} }
 	if e, ok := errors.AsType[*eventlog.SeqConflictError](err); ok {
 		p := of(http.StatusConflict, CodeSeqConflict)
@@ -94,7 +97,9 @@ func ruleProblem(err error, e *event.Error) *Problem {
 	default:
 		p.Code, p.Reason = CodeEventInvalid, string(e.Code)
 	}
-	p.Index = &index
+	if index != event.HeaderIndex {
+		p.Index = &index
+	}
 	return p
 }
 

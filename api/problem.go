@@ -25,6 +25,7 @@ const (
 	CodeSessionConflict Code = "session-conflict"
 	CodeSeqConflict     Code = "seq-conflict"
 	CodeForkUnavailable Code = "fork-unavailable"
+	CodeTargetInvalid   Code = "target-invalid"
 	// 413, 415
 	CodeTooLarge    Code = "too-large"
 	CodeContentType Code = "content-type"

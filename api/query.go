@@ -64,6 +64,21 @@ func (q *query) integer(name string, otherwise, least, most int64) int64 {
 	return n
 }
 
+// flag gives a parameter that is true or false; standing there alone is true.
+func (q *query) flag(name string, otherwise bool) bool {
+	if !q.has(name) {
+		return otherwise
+	}
+	switch q.text(name) {
+	case "", "true":
+		return true
+	case "false":
+		return false
+	}
+	q.fail("%s is %q: it must be true or false", name, q.text(name))
+	return otherwise
+}
+
 // list gives the elements of a parameter, separated by commas; nil when it is missing, empty and not nil when it names none. "*" is all, as if it were missing.
 func (q *query) list(name string) []string {
 	if !q.has(name) {

@@ -91,8 +91,9 @@ type Creation struct {
 	// Events may be nil. Their seqs must count from 0.
 	Events iter.Seq2[event.Event, error]
 	// Key and Digest, where there is a key, are kept in the new log as those of a Batch that wrote all of it: Lookup tells whether a log that exists is
-	// what a repeated creation has made.
-	Key, Digest string
+	// what a repeated creation has made. Digest is asked once, when all events were pulled, since it may be one of what they came from.
+	Key    string
+	Digest func() string
 }
 
 // Batch is what Append takes. Events must have the seqs from Events[0].Seq on, and Events[0].Seq must be the log's length,

@@ -37,6 +37,15 @@ func (h *Host) Snapshot(ctx context.Context, s *session.Session, keys ...string)
 	return block, err
 }
 
+// Retry tries faulted keys of a session again, all of them or the given ones, and gives their values as Snapshot does. See registry.Session.Retry.
+func (h *Host) Retry(ctx context.Context, s *session.Session, keys ...string) (block registry.Block, err error) {
+	err = h.Projections(ctx, s, func(rs *registry.Session) error {
+		block, err = rs.Retry(ctx, keys...)
+		return err
+	})
+	return block, err
+}
+
 // SnapshotAt gives the values right after event seq. See registry.Session.SnapshotAt.
 func (h *Host) SnapshotAt(ctx context.Context, s *session.Session, seq int64, keys ...string) (block registry.Block, err error) {
 	err = h.Projections(ctx, s, func(rs *registry.Session) error {

@@ -32,7 +32,7 @@ func (t *Set) Create(ctx context.Context, n New) (*Session, error) {
 		h.CreatedAt = t.o.Now().UnixMilli()
 	}
 	if n.Seed == nil {
-		return t.create(ctx, h, 0, nil, false, n.Once)
+		return t.create(ctx, h, 0, nil, false, n.Once.Key, n.Once.digest)
 	}
 	seed := func(yield func(event.Draft, error) bool) {
 		for i := range n.Seed {
@@ -45,7 +45,7 @@ func (t *Set) Create(ctx context.Context, n New) (*Session, error) {
 			}
 		}
 	}
-	return t.create(ctx, h, int64(len(n.Seed)), seed, true, n.Once)
+	return t.create(ctx, h, int64(len(n.Seed)), seed, true, n.Once.Key, n.Once.digest)
 }
 
 // detached copies a draft that a Go caller may have made by hand and may go on to change: its data is checked here.
@@ -65,16 +65,22 @@ func detached(d *event.Draft) (event.Draft, error) {
 // Import makes a session from the events of a log: no seed, nothing is added. All or nothing. The drafts must have passed event.DecodeDraft or the
 // equal of it; they are pulled once, in order, and not kept. An error that events yields is returned as it is; others are as for Create.
 func (t *Set) Import(ctx context.Context, h event.Header, events iter.Seq2[event.Draft, error]) (*Session, error) {
-	return t.create(ctx, cloneHeader(h), 0, events, false, Once{})
+	return t.ImportOnce(ctx, h, events, "", nil)
+}
+
+// ImportOnce is Import for a request with a key. digest is asked once the events have been pulled, as it may be one of what they are read from; Committed tells by it what has come of the
+// request.
+func (t *Set) ImportOnce(ctx context.Context, h event.Header, events iter.Seq2[event.Draft, error], key string, digest func() string) (*Session, error) {
+	return t.create(ctx, cloneHeader(h), 0, events, false, key, digest)
 }
 
 // create makes a session from drafts, nil for none. An import has no seed: firstLive is 0 and nothing is added at the end.
-func (t *Set) create(ctx context.Context, h event.Header, firstLive int64, drafts iter.Seq2[event.Draft, error], endSeed bool, once Once) (*Session, error) {
+func (t *Set) create(ctx context.Context, h event.Header, firstLive int64, drafts iter.Seq2[event.Draft, error], endSeed bool, key string, digest func() string) (*Session, error) {
 	if err := h.Check(); err != nil {
 		return nil, err
 	}
 	b := newBeginning(t)
-	creation := eventlog.Creation{Header: h, FirstLiveSeq: firstLive, Key: once.Key, Digest: once.Digest}
+	creation := eventlog.Creation{Header: h, FirstLiveSeq: firstLive, Key: key, Digest: digest}
 	if drafts != nil {
 		creation.Events = b.events(drafts, endSeed)
 	}

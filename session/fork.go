@@ -55,7 +55,7 @@ func (t *Set) fork(ctx context.Context, source, child string, keepPreset bool, o
 	}
 	b := newBeginning(t)
 	life := eventlog.Life{ID: source, Incarnation: src.Incarnation}
-	s, err := t.commitCreation(ctx, eventlog.Creation{Header: h, FirstLiveSeq: n, Events: b.inherited(ctx, life, n), Key: once.Key, Digest: once.Digest}, b.planner)
+	s, err := t.commitCreation(ctx, eventlog.Creation{Header: h, FirstLiveSeq: n, Events: b.inherited(ctx, life, n), Key: once.Key, Digest: once.digest}, b.planner)
 	var exists *eventlog.ExistsError
 	if errors.As(err, &exists) {
 		return nil, childExists(child, err)

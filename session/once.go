@@ -10,6 +10,8 @@ import (
 // a key that comes with another digest is refused with *eventlog.KeyReusedError.
 type Once struct{ Key, Digest string }
 
+func (o Once) digest() string { return o.Digest }
+
 // Claim keeps the key of a request that changes something elsewhere than in this session, which stays as it is and is not touched. To claim again by the same request is fine: a
 // claim says who has the key, not what has come of it. Errors: *eventlog.KeyReusedError, *eventlog.NotFoundError, ErrClosed, what the store says.
 func (s *Session) Claim(ctx context.Context, once Once) error {

@@ -135,6 +135,9 @@ func (t *Set) Close() error {
 	return nil
 }
 
+// MaxEventBytes is the limit on one encoded event.
+func (t *Set) MaxEventBytes() int { return t.o.MaxEventBytes }
+
 // begin admits a call that works without a slot; end with running.Done.
 func (t *Set) begin() error {
 	t.mu.Lock()

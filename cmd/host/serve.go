@@ -102,7 +102,7 @@ func (s *server) run(ctx context.Context, stdout io.Writer) (err error) {
 		defer cancel()
 		err = errors.Join(err, h.CloseWithin(late))
 	}()
-	a := api.New(api.Options{Host: h, Logger: logger})
+	a := api.New(api.Options{Host: h, Store: servedStore{store}, Logger: logger})
 	defer a.Close()
 	if err := render.Serving(stdout, url, data); err != nil {
 		return err

@@ -41,7 +41,7 @@ func (e *LineTooLongError) Error() string {
 
 // Unwrap gives the code.
 func (e *LineTooLongError) Unwrap() error {
-	return &event.Error{Code: event.TooLarge, Rule: "line-size", Reason: e.Error()}
+	return &event.Error{Code: event.TooLarge, Rule: "line-size", Reason: e.Error(), Size: int(e.Size), Limit: int(e.Limit)}
 }
 
 // ReadError: the bytes could not be got, from the disk or out of zstd. What the log holds is not known.

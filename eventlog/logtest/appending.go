@@ -3,6 +3,7 @@ package logtest
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -292,13 +293,21 @@ func keyAlone(k kit) {
 
 func keyOfCreation(k kit) {
 	for id, events := range map[string][]event.Event{"empty": nil, "short": row(0, "x", "y"), "long": row(0, several("x", 2500)...)} {
-		creation := eventlog.Creation{Header: event.Header{ID: id}, Events: pull(events), Key: "k", Digest: "d"}
+		pulled := int64(0)
+		creation := eventlog.Creation{Header: event.Header{ID: id}, Key: "k", Events: func(yield func(event.Event, error) bool) {
+			for _, ev := range events {
+				pulled++
+				if !yield(ev, nil) {
+					return
+				}
+			}
+		}, Digest: func() string { return fmt.Sprint("after ", pulled) }}
 		info, err := k.Create(k.Context(), creation)
 		if err != nil {
 			k.Fatalf("Create: %v", err)
 		}
 		record, ok, err := k.Lookup(k.Context(), eventlog.Life{ID: id, Incarnation: info.Incarnation}, "k")
-		want := eventlog.KeyRecord{Digest: "d", Commit: eventlog.Commit{Seq: info.Seq, Position: info.Position, Time: info.UpdatedAt}}
+		want := eventlog.KeyRecord{Digest: fmt.Sprint("after ", len(events)), Commit: eventlog.Commit{Seq: info.Seq, Position: info.Position, Time: info.UpdatedAt}}
 		if err != nil || !ok || record != want {
 			k.Fatalf("the key of %s: %+v, %v, %v, want %+v", id, record, ok, err, want)
 		}

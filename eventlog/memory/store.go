@@ -76,6 +76,10 @@ func (s *Store) Create(ctx context.Context, c eventlog.Creation) (eventlog.Info,
 			l.add(ev)
 		}
 	}
+	digest := ""
+	if c.Key != "" {
+		digest = c.Digest()
+	}
 
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -88,7 +92,7 @@ func (s *Store) Create(ctx context.Context, c eventlog.Creation) (eventlog.Info,
 	s.logs[c.Header.ID] = l
 	commit := eventlog.Commit{Seq: l.events.len(), Time: time.Now().UnixMilli()}
 	commit.Position = s.order.commit(l, 0, commit.Seq, commit.Time)
-	l.keep(c.Key, c.Digest, commit)
+	l.keep(c.Key, digest, commit)
 	return s.order.info(l), nil
 }
 

@@ -23,7 +23,7 @@ func (s *Store) Create(ctx context.Context, c eventlog.Creation) (info eventlog.
 	}
 	m := making{s: s, ctx: ctx, log: log{
 		id: c.Header.ID, incarnation: paging.Incarnation(), header: c.Header.AppendJSON(nil), firstLive: c.FirstLiveSeq,
-	}, key: c.Key, digest: c.Digest}
+	}, key: c.Key}
 	if _, err := event.DecodeHeader(m.log.header); err != nil {
 		return eventlog.Info{}, &eventlog.InvalidError{Reason: "the header could not be read again: " + err.Error()}
 	}
@@ -40,6 +40,9 @@ func (s *Store) Create(ctx context.Context, c eventlog.Creation) (info eventlog.
 				return eventlog.Info{}, err
 			}
 		}
+	}
+	if c.Key != "" {
+		m.digest = c.Digest()
 	}
 	if err := m.finish(); err != nil {
 		return eventlog.Info{}, err

@@ -11,6 +11,9 @@ import (
 
 // Stats says how large a store is and what it has done since it was opened.
 type Stats struct {
+	// Path is the file of the database.
+	Path       string
+	Durability Durability
 	// Logs and Events are what is there, Deleted how many logs are still to be swept from the disk.
 	Logs, Events, Deleted int64
 	// Position is the last commit position.
@@ -32,6 +35,7 @@ func (s *Store) Stats(ctx context.Context) (st Stats, err error) {
 		defer q.Close()
 		_, err = first(q, func(q *sqlite3.Stmt) {
 			st = Stats{
+				Path: s.path, Durability: s.durability,
 				Logs: q.ColumnInt64(0), Events: q.ColumnInt64(1), Deleted: q.ColumnInt64(2), Position: q.ColumnInt64(3), Bytes: q.ColumnInt64(4), Free: q.ColumnInt64(5),
 			}
 		})

@@ -1,0 +1,47 @@
+package api
+
+import (
+	"net/http"
+
+	"github.com/foldhost/foldhost/eventlog/jsonl"
+)
+
+// exportLog gives a log in the interchange form, as long as it is when the first page is read. It holds a page of the store and a block of lines.
+func (c *call) exportLog() error {
+	q := c.query("pack")
+	pack := q.flag("pack", true)
+	if q.err != nil {
+		return q.err
+	}
+	s, _, err := c.find()
+	if err != nil {
+		return err
+	}
+	out, err := jsonl.NewWriter(&lines{c}, s.Header(), jsonl.WriterOptions{Verbatim: !pack})
+	if err != nil {
+		return err
+	}
+	for ev, err := range s.Scan(c.r.Context(), 0, 0, nil) {
+		if err != nil {
+			return err
+		}
+		if err := out.Write(ev); err != nil {
+			return err
+		}
+	}
+	return out.Close()
+}
+
+// lines is an answer of lines, which begins with the first of them: what fails before is a problem as any other.
+type lines struct{ c *call }
+
+// Write implements io.Writer.
+func (l *lines) Write(p []byte) (int, error) {
+	if !l.c.begun {
+		l.c.begin(http.StatusOK, ndjson)
+	}
+	if err := l.c.write(p); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
