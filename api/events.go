@@ -34,16 +34,11 @@ func (c *call) readEvents() error {
 		return err
 	}
 	if lines {
-		_, err := c.pages(s, from, limit, types, func(n int64, ev *event.Event, dst []byte) []byte { return append(ev.AppendJSON(dst), '\n') },
+		_, err := c.pages(s, from, 0, limit, types, func(n int64, ev *event.Event, dst []byte) []byte { return append(ev.AppendJSON(dst), '\n') },
 			func() { c.begin(http.StatusOK, ndjson) })
 		return err
 	}
-	end, err := c.pages(s, from, limit, types, func(n int64, ev *event.Event, dst []byte) []byte {
-		if n > 0 {
-			dst = append(dst, ',')
-		}
-		return ev.AppendJSON(dst)
-	}, func() {
+	end, err := c.pages(s, from, 0, limit, types, listed, func() {
 		c.begin(http.StatusOK, "application/json")
 		c.write([]byte(`{"events":[`))
 	})
@@ -53,9 +48,18 @@ func (c *call) readEvents() error {
 	return c.write(append(strconv.AppendInt([]byte(`],"seq":`), end, 10), "}\n"...))
 }
 
-// pages writes events page by page, up to the end that the log has when the first is read, and gives that end. begin is called once the first has been read.
-func (c *call) pages(s *session.Session, from, limit int64, types []string, write func(n int64, ev *event.Event, dst []byte) []byte, begin func()) (end int64, err error) {
+// listed writes events as the elements of an array.
+func listed(n int64, ev *event.Event, dst []byte) []byte {
+	if n > 0 {
+		dst = append(dst, ',')
+	}
+	return ev.AppendJSON(dst)
+}
+
+// pages writes events page by page, up to seq to, exclusive, or for 0 to the end that the log has when the first is read, and gives that end. begin is called once the first has been read.
+func (c *call) pages(s *session.Session, from, to, limit int64, types []string, write func(n int64, ev *event.Event, dst []byte) []byte, begin func()) (end int64, err error) {
 	var out []byte
+	end = to
 	for n := int64(0); ; {
 		page, err := s.Read(c.r.Context(), from, end, types)
 		if err != nil {

@@ -18,6 +18,7 @@ func (a *API) routes() *http.ServeMux {
 		"POST /v1/sessions/{id}/detach":     (*call).detachSession,
 		"POST /v1/sessions/{id}/events":     (*call).appendEvents,
 		"GET /v1/sessions/{id}/events":      (*call).readEvents,
+		"GET /v1/sessions/{id}/history":     (*call).readHistory,
 		"GET /v1/sessions/{id}/projections": (*call).readProjections,
 		"GET /v1/sessions/{id}/surface":     (*call).readSurface,
 		"GET /v1/sessions/{id}/messages":    (*call).readMessages,
