@@ -122,7 +122,7 @@ func (c *Client) Retry(ctx context.Context, id string, keys []string) (b Block, 
 
 // Verification says whether what is served of a session is what a fold from zero gives.
 type Verification struct {
-	// OK: there are no differences. Keys that are unavailable were not compared.
+	// OK: all keys could be compared, and nothing differs.
 	OK          bool                   `json:"ok"`
 	Seq         int64                  `json:"seq"`
 	Incarnation string                 `json:"incarnation"`

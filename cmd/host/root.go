@@ -2,6 +2,8 @@ package main
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -12,7 +14,8 @@ func root() *cobra.Command {
 		Use:   "foldhost",
 		Short: "Fold event-sourced sessions into values",
 		Long: "foldhost folds the events of a session log into values, through plugins that each run in a process of their own.\n" +
-			"It serves sessions over HTTP, replays recorded logs, converts between their forms, and looks at plugins.",
+			"It serves sessions over HTTP, works on stored ones (session, import, export), looks after the store, replays recorded logs, and looks\n" +
+			"at plugins. docs/commands.md has every command, its JSON and the exit codes.",
 		Args:          wrongUsage(cobra.NoArgs),
 		Version:       readBuildInfo().String(),
 		SilenceErrors: true,
@@ -27,7 +30,7 @@ func root() *cobra.Command {
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
 		return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
 	})
-	cmd.AddCommand(serveCommand(), replayCommand(), importCommand(), exportCommand(), pluginCommand(), versionCommand())
+	cmd.AddCommand(serveCommand(), sessionCommand(), storeCommand(), replayCommand(), importCommand(), exportCommand(), pluginCommand(), versionCommand())
 	return cmd
 }
 
@@ -38,6 +41,20 @@ func exactly(names ...string) cobra.PositionalArgs {
 			return fmt.Errorf("it takes %s; arguments given: %d", strings.Join(names, " and "), len(args))
 		}
 		return nil
+	}
+}
+
+// oneOf asks for one of some numbers of arguments, each with what they are.
+func oneOf(forms map[int]string) cobra.PositionalArgs {
+	return func(_ *cobra.Command, args []string) error {
+		if forms[len(args)] != "" {
+			return nil
+		}
+		var takes []string
+		for _, n := range slices.Sorted(maps.Keys(forms)) {
+			takes = append(takes, forms[n])
+		}
+		return fmt.Errorf("it takes %s; arguments given: %d", strings.Join(takes, ", or "), len(args))
 	}
 }
 

@@ -38,7 +38,7 @@ func serveCommand() *cobra.Command {
 		},
 	}
 	s.plugins.register(cmd.Flags())
-	cmd.Flags().StringVar(&s.data, "data", "", "data directory (default what the configuration says, or "+config.DefaultData+"; $FOLDHOST_DATA)")
+	s.dataFlag.register(cmd.Flags())
 	cmd.Flags().StringVar(&s.listen, "listen", "", "address, of this machine alone (default what the configuration says, or "+config.DefaultListen+"; $FOLDHOST_LISTEN)")
 	cmd.Flags().StringVar(&s.durability, "durability", "", "full: what is acknowledged is on disk; relaxed: power loss may take the last moments (default full; $FOLDHOST_DURABILITY)")
 	return cmd
@@ -46,8 +46,9 @@ func serveCommand() *cobra.Command {
 
 // server is what serve was told.
 type server struct {
-	plugins                  pluginFlags
-	data, listen, durability string
+	plugins pluginFlags
+	dataFlag
+	listen, durability string
 }
 
 func (s *server) run(ctx context.Context, stdout io.Writer) (err error) {
@@ -63,7 +64,7 @@ func (s *server) run(ctx context.Context, stdout io.Writer) (err error) {
 	if err != nil {
 		return &usageError{err}
 	}
-	data, err := filepath.Abs(cmp.Or(s.data, os.Getenv("FOLDHOST_DATA"), file.Data, config.DefaultData))
+	data, err := s.dir(file)
 	if err != nil {
 		return err
 	}

@@ -78,3 +78,45 @@ func (p *progress) end() {
 		p.bar.Clear()
 	}
 }
+
+// What takes long enough for a bar: logs are looked at by the thousand within a second, pages of 4 KiB are copied as fast as a log is read.
+const (
+	manyLogs  = 10_000
+	manyPages = longLog / 4096
+)
+
+// steps shows how many of some things are done, on a terminal and where there are many. Belongs to one goroutine. The nil steps show nothing.
+type steps struct {
+	stderr *os.File
+	doing  string
+	many   int64
+	bar    *progressbar.ProgressBar
+}
+
+func newSteps(stderr io.Writer, doing string, many int64) *steps {
+	f, ok := stderr.(*os.File)
+	if !ok || !term.IsTerminal(int(f.Fd())) {
+		return nil
+	}
+	return &steps{stderr: f, doing: doing, many: many}
+}
+
+// at says how far it is. The total may change on the way.
+func (s *steps) at(done, total int64) {
+	if s == nil || total < s.many {
+		return
+	}
+	if s.bar == nil {
+		s.bar = progressbar.NewOptions64(total, progressbar.OptionSetWriter(s.stderr), progressbar.OptionSetDescription(s.doing), progressbar.OptionFullWidth(),
+			progressbar.OptionThrottle(100*time.Millisecond), progressbar.OptionClearOnFinish())
+	}
+	s.bar.ChangeMax64(max(total, done))
+	s.bar.Set64(done)
+}
+
+func (s *steps) end() {
+	if s != nil && s.bar != nil {
+		s.bar.Finish()
+		s.bar.Clear()
+	}
+}

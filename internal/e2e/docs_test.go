@@ -27,7 +27,7 @@ func TestTheCommandsOfTheDocumentsWork(t *testing.T) {
 		t.Run(filepath.Base(doc), func(t *testing.T) {
 			dir := built(t)
 			for _, c := range commands {
-				t.Run(c, func(t *testing.T) { try(t, dir, strings.Fields(c)) })
+				t.Run(c, func(t *testing.T) { try(t, dir, quoted(c)) })
 			}
 		})
 	}

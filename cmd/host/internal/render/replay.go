@@ -12,7 +12,6 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/host"
-	"github.com/foldhost/foldhost/registry"
 )
 
 // Replay prints one replay as it goes. It implements host.Watcher; End prints the rest.
@@ -179,38 +178,52 @@ func (r *Replay) value(lead styled, key string, width int, value, before json.Ra
 // End prints how it all stood at the end, and flushes.
 func (r *Replay) End(res *host.Result) error {
 	Printf(r.w, "\n")
-	r.print("", bold, fmt.Sprintf("As of seq %d", res.AsOfSeq))
-	width := kindWidth
-	for key := range res.Values {
-		width = max(width, len(key)+2)
+	down := map[string]string{}
+	for key, u := range res.Unavailable {
+		down[key] = how(string(u.Code), u.Seq, u.Message)
 	}
-	indent := blank(seqWidth)
-	for _, key := range slices.Sorted(maps.Keys(res.Values)) {
-		r.value(indent, key, width, res.Values[key], nil)
-	}
-	for _, key := range slices.Sorted(maps.Keys(res.Unavailable)) {
-		u := res.Unavailable[key]
-		how := string(u.Code)
-		switch {
-		case u.Code == registry.Faulted: // The message names the seq.
-		case u.Seq < 0:
-			how += ", before the first event"
-		default:
-			how += fmt.Sprintf(", having reached seq %d", u.Seq)
-		}
-		r.print(indent+r.style.paint(red, "✗")+" "+r.style.label(red, line(key), width-2), red, how+": "+line(u.Message))
-	}
-	fact := func(name, text string) { r.print(indent+"  "+r.style.label(dim, name, width-2), dim, text) }
-	surface := count(int64(len(res.Surface.Nodes)), "node") + ", " + count(res.Surface.ReplaceGeneration, "replacement")
-	if len(res.Surface.Nodes) > 0 {
-		surface += ": " + seqs(res.Surface.Nodes)
-	}
-	fact("surface", surface)
+	width := r.state(res.AsOfSeq, res.Values, down)
+	fact := func(name, text string) { r.fact(name, text, width) }
+	r.surface(res.Surface.Nodes, res.Surface.ReplaceGeneration, width)
 	fact("messages", roles(res.Messages))
 	if len(res.Closers) > 0 {
 		fact("open turn", "the log ends inside a turn; recovering it would append "+strings.Join(res.Closers, ", "))
 	}
 	return r.Flush()
+}
+
+// state prints values by key, and why others have none. It gives the width of the keys.
+func (r *Replay) state(asOf int64, values map[string]json.RawMessage, down map[string]string) (width int) {
+	r.print("", bold, fmt.Sprintf("As of seq %d", asOf))
+	width = kindWidth
+	for key := range values {
+		width = max(width, len(key)+2)
+	}
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		r.value(blank(seqWidth), key, width, values[key], nil)
+	}
+	for _, key := range slices.Sorted(maps.Keys(down)) {
+		r.down(key, width, down[key])
+	}
+	return width
+}
+
+// down prints a key that has no value.
+func (r *Replay) down(key string, width int, why string) error {
+	return r.print(blank(seqWidth)+r.style.paint(red, "✗")+" "+r.style.label(red, line(key), width-2), red, why)
+}
+
+// fact prints what is neither event nor value.
+func (r *Replay) fact(name, text string, width int) error {
+	return r.print(blank(seqWidth)+"  "+r.style.label(dim, name, width-2), dim, text)
+}
+
+func (r *Replay) surface(nodes []int64, replacements int64, width int) error {
+	text := count(int64(len(nodes)), "node") + ", " + count(replacements, "replacement")
+	if len(nodes) > 0 {
+		text += ": " + seqs(nodes)
+	}
+	return r.fact("surface", text, width)
 }
 
 // roles counts messages by role, in the order in which roles appear.

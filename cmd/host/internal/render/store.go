@@ -1,0 +1,94 @@
+package render
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+
+	"github.com/foldhost/foldhost/client"
+)
+
+// Bytes is a size as people read it.
+func Bytes(n int64) string {
+	const units = "KMGTPE"
+	if n < 1024 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	size, unit := float64(n)/1024, 0
+	for ; size >= 1024 && unit < len(units)-1; unit++ {
+		size /= 1024
+	}
+	return fmt.Sprintf("%.1f %ciB", size, units[unit])
+}
+
+// StoreStats prints what there is to know about a store.
+func StoreStats(w io.Writer, s *client.StoreStats) error {
+	b := bufio.NewWriter(w)
+	for _, fact := range [][2]string{
+		{"store", fmt.Sprintf("%s, start %d", s.StoreID, s.Boot)},
+		{"file", s.Path},
+		{"durability", s.Durability},
+		{"holds", fmt.Sprintf("%s, %s", count(s.Logs, "session"), count(s.Events, "event"))},
+		{"deleted", fmt.Sprintf("%s still to be swept", count(s.Deleted, "session"))},
+		{"position", fmt.Sprint(s.Position)},
+		{"size", fmt.Sprintf("%s, %s of it free, and %s not taken over yet", Bytes(s.Bytes), Bytes(s.Free), Bytes(s.WAL))},
+		{"since then", fmt.Sprintf("%s in %s with %s", count(s.Changes, "change"), count(s.Groups, "transaction"), count(s.Syncs, "sync"))},
+	} {
+		Printf(b, "%s%s\n", pad(fact[0], 12), fact[1])
+	}
+	return b.Flush()
+}
+
+// CheckReport prints what a check found.
+func CheckReport(w io.Writer, r *client.CheckReport) error {
+	b := bufio.NewWriter(w)
+	found := "nothing is damaged"
+	if n := int64(len(r.Problems)) + r.More; n > 0 {
+		found = count(n, "problem")
+	}
+	Printf(b, "%s, %s, %s: %s\n", count(r.Logs, "session"), count(r.Events, "event"), count(r.Rows, "row"), found)
+	problems(b, r.Problems, r.More)
+	return b.Flush()
+}
+
+func problems(w io.Writer, list []client.StoreProblem, more int64) {
+	for _, p := range list {
+		where := ""
+		if p.Session != "" {
+			where = " in session " + p.Session
+		}
+		if p.Seq != nil {
+			where += fmt.Sprintf(" at seq %d", *p.Seq)
+		}
+		Printf(w, "  %s%s: %s\n", p.Code, where, p.Detail)
+	}
+	if more > 0 {
+		Printf(w, "  and %d more\n", more)
+	}
+}
+
+// SalvagedFile is a log that was written.
+type SalvagedFile struct {
+	Path    string `json:"path"`
+	Session string `json:"session"`
+	Events  int64  `json:"events"`
+	// HeaderLost: it may have had another header, and another id.
+	HeaderLost bool `json:"headerLost,omitempty"`
+}
+
+// SavedFile prints one.
+func SavedFile(w io.Writer, f *SalvagedFile) error {
+	lost := ""
+	if f.HeaderLost {
+		lost = ", with a header that may have been another"
+	}
+	return Printf(w, "%s: %s of session %s%s\n", f.Path, count(f.Events, "event"), f.Session, lost)
+}
+
+// Salvaged prints how a salvage went.
+func Salvaged(w io.Writer, dir string, whole, cut, events int64, lost []client.StoreProblem, more int64) error {
+	b := bufio.NewWriter(w)
+	Printf(b, "salvaged %s into %s: %s whole, %s cut\n", count(events, "event"), dir, count(whole, "log"), count(cut, "log"))
+	problems(b, lost, more)
+	return b.Flush()
+}
