@@ -103,7 +103,7 @@ type Batch struct {
 	Life   Life
 	Events []event.Event
 	// Key makes the append idempotent when it is not empty. A key that was used with the same Digest gives the first commit again with
-	// Repeated set; with another digest it gives *KeyReusedError.
+	// Repeated set; with another digest it gives *KeyReusedError. A store may forget a key after 24 hours, unless it is among the last 1,000 of its log.
 	Key    string
 	Digest string
 }

@@ -5,6 +5,7 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/eventlog/internal/paging"
 )
 
 // log is one life of one session's log.
@@ -18,7 +19,9 @@ type log struct {
 	// byType finds the events of a type without looking at the others.
 	byType map[string]*typeIndex
 	keys   map[string]eventlog.KeyRecord
-	rows   rows
+	// keyOrder are the keys as they came, so that old ones can be forgotten.
+	keyOrder []string
+	rows     rows
 
 	// place is guarded by order.mu.
 	place place
@@ -55,4 +58,9 @@ func (l *log) keep(key, digest string, c eventlog.Commit) {
 		l.keys = make(map[string]eventlog.KeyRecord)
 	}
 	l.keys[key] = eventlog.KeyRecord{Digest: digest, Commit: c}
+	l.keyOrder = append(l.keyOrder, key)
+	for len(l.keyOrder) > paging.Keys && l.keys[l.keyOrder[0]].Commit.Time < c.Time-paging.KeyTime.Milliseconds() {
+		delete(l.keys, l.keyOrder[0])
+		l.keyOrder = l.keyOrder[1:]
+	}
 }

@@ -220,7 +220,7 @@ func (s *Store) Delete(ctx context.Context, life eventlog.Life) error {
 	delete(s.logs, life.ID)
 	s.order.remove(l)
 	// The commit order may still point at the log for a while; its events go now.
-	l.events, l.byType, l.keys, l.rows = chunks[event.Event]{}, nil, nil, rows{}
+	l.events, l.byType, l.keys, l.keyOrder, l.rows = chunks[event.Event]{}, nil, nil, nil, rows{}
 	return nil
 }
 

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
@@ -163,5 +164,20 @@ func (w *writer) keep(log int64, key, digest string, c eventlog.Commit) error {
 	if key == "" {
 		return nil
 	}
-	return run(w.st.addKey, log, blob(key), blob(digest), c.First, c.Seq, c.Position, c.Time)
+	if err := run(w.st.addKey, log, blob(key), blob(digest), c.First, c.Seq, c.Position, c.Time); err != nil {
+		return err
+	}
+	if rand.IntN(forgetEvery) > 0 {
+		return nil
+	}
+	return w.forget(log)
+}
+
+// forgetEvery is after how many keys of a log some are forgotten, on the average: a count of its own for each log would have to be kept somewhere. So many more than there
+// need be are a log's for a while.
+const forgetEvery = 256
+
+// forget takes keys of a log that are old enough away, the oldest first and more than come meanwhile, but not so many that anybody waits for it.
+func (w *writer) forget(log int64) error {
+	return run(w.st.oldKeys, log, w.now-paging.KeyTime.Milliseconds(), paging.Keys-1, 2*forgetEvery)
 }

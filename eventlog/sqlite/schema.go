@@ -77,6 +77,7 @@ CREATE TABLE keys (
   time     INTEGER NOT NULL,
   PRIMARY KEY (log, key)
 ) STRICT, WITHOUT ROWID;
+CREATE INDEX keys_by_age ON keys (log, position);
 
 CREATE TABLE rows (
   id   INTEGER PRIMARY KEY,

@@ -67,7 +67,7 @@ type statements struct {
 	addTrash, dropTrash, meta    *sqlite3.Stmt
 	sweepEvents, sweepKeys       *sqlite3.Stmt
 	sweepRows, sweepPast         *sqlite3.Stmt
-	sweepBulks                   *sqlite3.Stmt
+	sweepBulks, oldKeys          *sqlite3.Stmt
 	addRow, dropRow, dropRows    *sqlite3.Stmt
 	addPast, dropPast, dropPasts *sqlite3.Stmt
 }
@@ -98,6 +98,8 @@ func (w *writer) prepare() (err error) {
 		&st.addEvent: "INSERT INTO events (id, log, seq, type, time, data, extra, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		&st.addType:  "INSERT INTO types (name) VALUES (?)",
 		&st.addKey:   "INSERT INTO keys (log, key, digest, first, seq, position, time) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		&st.oldKeys: `DELETE FROM keys WHERE log = ?1 AND key IN (SELECT key FROM keys WHERE log = ?1 AND time < ?2
+			AND position < (SELECT position FROM keys WHERE log = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?3) ORDER BY position LIMIT ?4)`,
 		&st.addLog:   "INSERT INTO logs (n, id, incarnation, header, first_live, sum) VALUES (?, ?, ?, ?, ?, ?)",
 		&st.addHead:  "INSERT INTO heads (log, seq, position, updated, sum) VALUES (?, ?, ?, ?, ?)",
 		&st.addBulk:  "INSERT INTO bulks (position, log, events) VALUES (?, ?, ?)",

@@ -4,6 +4,7 @@ package paging
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
@@ -20,6 +21,12 @@ const (
 	// 20,000 events looked at by one Tail call that finds none of its types, after which it reports how far it came instead of looking on: some
 	// hundred microseconds in memory, some milliseconds on disk.
 	TailScan = 20_000
+)
+
+// How long idempotency keys are kept at least: as long as a client may reasonably repeat a request, and however long ago, as many as it may have open at once.
+const (
+	KeyTime = 24 * time.Hour
+	Keys    = 1000
 )
 
 // Bound is what a page may hold: what was asked for, and never more than the store's own limit.
