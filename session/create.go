@@ -93,9 +93,9 @@ func (t *Set) commitCreation(ctx context.Context, creation eventlog.Creation, p 
 		return nil, err
 	}
 	defer t.running.Done()
-	t.mu.Lock()
-	deletions := t.deletions
-	t.mu.Unlock()
+	id := creation.Header.ID
+	meanwhile := t.beginCreation(id)
+	defer t.endCreation(id, meanwhile)
 	info, err := t.store.Create(ctx, creation)
 	if err != nil {
 		return nil, err
@@ -104,7 +104,7 @@ func (t *Set) commitCreation(ctx context.Context, creation eventlog.Creation, p 
 	if p.m.Next() > 0 {
 		c.keeper.changes = 1 // a seed has no row yet
 	}
-	if t.install(c, deletions) {
+	if t.install(c, meanwhile) {
 		return c.s, nil
 	}
 	// Somebody opened it first, or deleted: it exists, so it is the store that says what has become of it.
@@ -120,10 +120,44 @@ func (t *Set) commitCreation(ctx context.Context, creation eventlog.Creation, p 
 	return c.s, nil // made, only not live; the next touch opens it
 }
 
-// install makes a core live that was just created, unless the id has a slot or a deletion came between.
-func (t *Set) install(c *core, deletions int64) bool {
+// making is what those who create an id at once share: overtaken says that somebody else has opened or deleted it meanwhile. What a creator has
+// planned is then the beginning of the log and need not be all of it any more, even if nobody has the session live now.
+type making struct {
+	creators  int
+	overtaken bool
+}
+
+func (t *Set) beginCreation(id string) *making {
 	t.mu.Lock()
-	if t.closed.Load() || t.deletions != deletions || t.slots[c.s.id] != nil {
+	defer t.mu.Unlock()
+	m := t.creating[id]
+	if m == nil {
+		m = &making{}
+		t.creating[id] = m
+	}
+	m.creators++
+	return m
+}
+
+func (t *Set) endCreation(id string, m *making) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if m.creators--; m.creators == 0 {
+		delete(t.creating, id)
+	}
+}
+
+// overtake tells the creators of an id that it is being opened or deleted. mu is held.
+func (t *Set) overtake(id string) {
+	if m := t.creating[id]; m != nil {
+		m.overtaken = true
+	}
+}
+
+// install makes a core live that was just created, unless the id has a slot or was overtaken.
+func (t *Set) install(c *core, meanwhile *making) bool {
+	t.mu.Lock()
+	if t.closed.Load() || meanwhile.overtaken || t.slots[c.s.id] != nil {
 		t.mu.Unlock()
 		return false
 	}

@@ -33,8 +33,9 @@ func (m *meddling) Create(ctx context.Context, c eventlog.Creation) (eventlog.In
 func TestCreationsThatAreOvertaken(t *testing.T) {
 	header := session.New{Header: event.Header{ID: "s"}}
 	for name, tt := range map[string]struct {
-		meddle func(ctx context.Context, set *session.Set) error
-		gone   bool
+		meddle   func(ctx context.Context, set *session.Set) error
+		gone     bool
+		attaches int
 	}{
 		"opened": {func(ctx context.Context, set *session.Set) error {
 			s, err := set.Open(ctx, "s")
@@ -42,15 +43,25 @@ func TestCreationsThatAreOvertaken(t *testing.T) {
 				_, err = appendStep(s, note("first"))
 			}
 			return err
-		}, false},
-		"deleted": {func(ctx context.Context, set *session.Set) error { return set.Delete(ctx, "s") }, true},
+		}, false, 1},
+		"opened and gone cold": {func(ctx context.Context, set *session.Set) error {
+			s, err := set.Open(ctx, "s")
+			if err == nil {
+				_, err = appendStep(s, note("first"))
+			}
+			if err == nil {
+				err = s.Detach(ctx)
+			}
+			return err
+		}, false, 2},
+		"deleted": {func(ctx context.Context, set *session.Set) error { return set.Delete(ctx, "s") }, true, 0},
 		"deleted and made again": {func(ctx context.Context, set *session.Set) error {
 			err := set.Delete(ctx, "s")
 			if err == nil {
 				_, err = set.Create(ctx, header)
 			}
 			return err
-		}, true},
+		}, true, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			o, l := driven(t)
@@ -72,7 +83,7 @@ func TestCreationsThatAreOvertaken(t *testing.T) {
 			}
 			appendAll(t, s, note("second"))
 			wantEqual(t, "log", len(logOf(t, s)), 2)
-			if head, ok := l.head("s"); !ok || head != 1 || l.attaches != 1 {
+			if head, ok := l.head("s"); !ok || head != 1 || l.attaches != tt.attaches {
 				t.Errorf("head %d, %v after %d attaches", head, ok, l.attaches)
 			}
 		})

@@ -42,8 +42,8 @@
 //     again.
 //   - Append against Detach: Detach takes its turn. Appends queued behind it find that the core has ended and go on with the next one.
 //   - Append against Delete: Delete takes its turn. Appends queued behind it get [eventlog.NotFoundError].
-//   - Create against Delete of the same id: Create counts deletions before it asks the store. If one began or ended meanwhile, the core it has built is
-//     thrown away and the session is opened from the store like any other.
+//   - Create against Delete or Open of the same id: Create has its name among the creations before it asks the store. If an opening began meanwhile, or a deletion
+//     began or ended, the core it has built is thrown away and the session is opened from the store like any other: it may have gone cold again with more events.
 //   - Opening against a context that ends: opening runs on a goroutine of the set. It is called off when the last waiter has left, and a later touch
 //     starts another.
 //   - A context that ends during a commit: the store's answer decides. Committed is committed, published and returned without error.

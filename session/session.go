@@ -163,8 +163,9 @@ func (t *Set) Delete(ctx context.Context, id string) error {
 		return err
 	}
 	defer t.running.Done()
-	t.countDeletion()
-	defer t.countDeletion()
+	// At its end too, for the creations that began meanwhile.
+	t.overtakeCreation(id)
+	defer t.overtakeCreation(id)
 	for {
 		again, err := t.deleteOnce(ctx, id)
 		if !again {
@@ -221,10 +222,10 @@ func (t *Set) deleteOnce(ctx context.Context, id string) (again bool, err error)
 	return false, err
 }
 
-func (t *Set) countDeletion() {
+func (t *Set) overtakeCreation(id string) {
 	t.mu.Lock()
-	t.deletions++
-	t.mu.Unlock()
+	defer t.mu.Unlock()
+	t.overtake(id)
 }
 
 // cloneHeader copies a header with what it points to.

@@ -82,14 +82,14 @@ type Set struct {
 	slots  map[string]*slot
 	// crowded has one place: there are more slots than MaxLive.
 	crowded chan struct{}
-	// deletions counts the beginnings and the ends of deletions, for creations that overlap with one.
-	deletions int64
+	// creating are the creations under way, by id.
+	creating map[string]*making
 }
 
 // NewSet returns a set over store, which stays the caller's to close. Close the set before the store.
 func NewSet(store eventlog.Store, o Options) *Set {
 	o.setDefaults()
-	t := &Set{store: store, o: o, slots: make(map[string]*slot), crowded: make(chan struct{}, 1)}
+	t := &Set{store: store, o: o, slots: make(map[string]*slot), creating: make(map[string]*making), crowded: make(chan struct{}, 1)}
 	t.rows, _ = store.(eventlog.RowStore)
 	t.grouper, _ = store.(eventlog.Grouper)
 	t.ctx, t.stop = context.WithCancel(context.Background())

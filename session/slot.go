@@ -150,6 +150,7 @@ func (t *Set) startOpening(id string) *slot {
 	ctx, cancel := context.WithCancel(t.ctx)
 	sl.cancel = cancel
 	t.slots[id] = sl
+	t.overtake(id)
 	t.crowd()
 	t.running.Go(func() {
 		defer cancel()
