@@ -17,7 +17,7 @@ const backupSlice = 256
 // Backup copies a store that is in use to a new file, which appears at path when it is whole and on disk. It is one state of the store, that at the end of the
 // copy: what is committed meanwhile goes into both. Appends go on between slices, and no read transaction stays open. progress, if not nil, is told after each slice how many of how many pages are copied.
 //
-// Errors: *TargetError when there is something at path or the copy cannot be written, ctx's, ErrClosed, *eventlog.ReadOnlyError.
+// Errors: *TargetError when there is something at path, another backup is making it, or the copy cannot be written, ctx's, ErrClosed, *eventlog.ReadOnlyError.
 func (s *Store) Backup(ctx context.Context, path string, progress func(done, total int)) error {
 	if err := s.enter(ctx); err != nil {
 		return err
@@ -27,6 +27,11 @@ func (s *Store) Backup(ctx context.Context, path string, progress func(done, tot
 	if err != nil {
 		return &TargetError{Path: path, Err: err}
 	}
+	if _, busy := s.copying.LoadOrStore(path, true); busy {
+		// Both would write the same file, and the first would call whole what the second has emptied.
+		return &TargetError{Path: path, Err: fmt.Errorf("another backup is being made there: %w", fs.ErrExist)}
+	}
+	defer s.copying.Delete(path)
 	if err := vacant(path); err != nil {
 		return err
 	}

@@ -152,6 +152,39 @@ func TestABackupThatCannotBeWritten(t *testing.T) {
 	clean(t, s)
 }
 
+// Given a backup under way, then another to the same place is refused and spoils nothing.
+func TestTwoBackupsToOnePlace(t *testing.T) {
+	s := reopen(t, memoryDir(t), Options{backupSlice: 3})
+	create(t, s, "a", row(0, 500)...)
+	path := filepath.Join(memoryDir(t), "copy")
+	tried := false
+	err := s.Backup(t.Context(), path, func(done, total int) {
+		if tried || done == total {
+			return
+		}
+		tried = true
+		err := s.Backup(t.Context(), path, nil)
+		if e := as[*TargetError](t, "the second", err); !errors.Is(e, fs.ErrExist) {
+			t.Errorf("%v", err)
+		}
+	})
+	if err != nil || !tried {
+		t.Fatalf("the first: %v, met by a second: %v", err, tried)
+	}
+	dir := filepath.Join(memoryDir(t), "restored")
+	if err := Restore(t.Context(), path, dir); err != nil {
+		t.Fatalf("Restore: %v", err)
+	}
+	holds(t, reopen(t, dir, Options{}), "a", row(0, 500))
+	// The place of one that has ended is free for the next.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Backup(t.Context(), path, nil); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestARestoreThatIsRefused(t *testing.T) {
 	s := stocked(t)
 	place := memoryDir(t)
