@@ -148,7 +148,7 @@ func (t *Set) loadSurface(ctx context.Context, life eventlog.Life, length int64)
 
 // surfaceKeeper is what a core knows of its row.
 type surfaceKeeper struct {
-	// changes of the surface since the row; core.mu guards it.
+	// changes of the surface since the row, one more when that was not stored; core.mu guards it.
 	changes int
 	// saving has one place: rows are written one at a time.
 	saving chan struct{}
@@ -232,5 +232,8 @@ func (c *core) writeSurface(ctx context.Context, row *surfaceRow) {
 	if err == nil || errors.As(err, &none) || errors.As(err, &other) || c.set.ctx.Err() != nil {
 		return
 	}
+	c.mu.Lock()
+	c.keeper.changes++ // so that it is tried again when the next is due, and not with every append
+	c.mu.Unlock()
 	c.set.o.Logger.Warn("the surface of a session was not stored; opening it folds more of its log", "session", c.s.id, "error", err)
 }

@@ -230,6 +230,23 @@ func TestALongLiveSessionStoresItsSurface(t *testing.T) {
 	})
 }
 
+// Given a row that could not be stored, when the session goes cold with nothing new, then the row is stored after all.
+func TestASurfaceThatWasNotStoredIsStoredLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := newRowed()
+		set := newSet(t, store, quiet())
+		s := create(t, set, session.New{})
+		store.with(func() { store.fail = errors.New("not now") })
+		long(t, s, 1000)
+		synctest.Wait()
+		store.with(func() { store.fail = nil })
+		goCold(t, s)
+		if store.saved != 1 {
+			t.Errorf("%d rows were stored, want 1", store.saved)
+		}
+	})
+}
+
 // The surface after going cold at any moments is that of a session that never does.
 func TestGoingColdChangesNoSurface(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
