@@ -28,7 +28,8 @@ type Store interface {
 	// Info describes one log, *NotFoundError when there is none.
 	Info(ctx context.Context, id string) (Info, error)
 
-	// List pages over the logs, latest commit first. A page may be shorter than the limit.
+	// List pages over the logs, latest commit first. A page may be shorter than the limit. A log that is damaged as a whole is left out: those that are whole can be
+	// found whatever becomes of one.
 	List(ctx context.Context, q ListQuery) (ListPage, error)
 
 	// Read gives events of one log in seq order. A page may be shorter than the limit, even empty, and still not be the last.

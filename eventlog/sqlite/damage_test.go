@@ -140,6 +140,7 @@ func TestDamageHasAPlace(t *testing.T) {
 			s := reopen(t, dir, Options{})
 			create(t, s, "a", row(0, 10)...)
 			create(t, s, "b", row(0, 3)...)
+			create(t, s, "c")
 			if name == "an event of another" {
 				d.sql = "DELETE FROM events WHERE log = 1 AND seq = 5; " + d.sql
 			}
@@ -163,6 +164,24 @@ func TestDamageHasAPlace(t *testing.T) {
 			}
 			if name != "an event of another" {
 				holds(t, s, "b", row(0, 3))
+				// Damage to one log as a whole keeps nobody from finding the others, and no page from having a next.
+				var listed []string
+				for q := (eventlog.ListQuery{Limit: 1}); ; {
+					page, err := s.List(nowhere, q)
+					if err != nil {
+						t.Fatalf("List: %v", err)
+					}
+					for _, l := range page.Logs {
+						listed = append(listed, l.Header.ID)
+					}
+					if q.Cursor = page.Cursor; q.Cursor == "" {
+						break
+					}
+				}
+				sets, err := s.RowsOf(nowhere, []string{"a", "b"})
+				if want := []string{"c", "b", "a"}[:len(listed)]; !slices.Equal(listed, want) || err != nil || len(sets) != len(listed)-1 || (d.at < 0) != (len(listed) == 2) {
+					t.Errorf("listed are %q; %d sets of rows, %v", listed, len(sets), err)
+				}
 				mustAdd(t, s, "b", row(3, 1)...)
 			}
 			// What is damaged can be thrown away.

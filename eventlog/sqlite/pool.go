@@ -152,7 +152,7 @@ func (r *reader) find(life eventlog.Life) (log, error) {
 	case !found:
 		return log{}, &eventlog.NotFoundError{ID: life.ID}
 	case bad != nil:
-		return log{}, bad
+		return l, bad
 	}
 	return l, l.is(life)
 }

@@ -49,7 +49,7 @@ func findKey(st *sqlite3.Stmt, log int64, key string) (k eventlog.KeyRecord, ok 
 // blob gives the bytes of a string that need not be text.
 func blob(s string) []byte { return append([]byte{}, s...) }
 
-// List implements eventlog.Store.
+// List implements eventlog.Store. A log whose header or head is damaged is left out and logged.
 func (s *Store) List(ctx context.Context, q eventlog.ListQuery) (page eventlog.ListPage, err error) {
 	if err := paging.CheckList(&q); err != nil {
 		return eventlog.ListPage{}, err
@@ -61,24 +61,36 @@ func (s *Store) List(ctx context.Context, q eventlog.ListQuery) (page eventlog.L
 	limit := paging.Bound(q.Limit, paging.Logs)
 	err = s.reading(ctx, func(r *reader) error {
 		page = eventlog.ListPage{}
+		looked, last := 0, int64(0)
 		return each(r.list, func(st *sqlite3.Stmt) (bool, error) {
-			if len(page.Logs) == limit {
-				page.Cursor = paging.Cursor(page.Logs[limit-1].Position)
+			if looked == limit {
+				page.Cursor = paging.Cursor(last)
 				return false, nil
 			}
 			l, err := readLog(st)
-			if err != nil {
-				return false, err
+			looked, last = looked+1, l.position
+			if err == nil {
+				var info eventlog.Info
+				if info, err = l.info(); err == nil {
+					page.Logs = append(page.Logs, info)
+					return true, nil
+				}
 			}
-			info, err := l.info()
-			page.Logs = append(page.Logs, info)
-			return true, err
+			s.leftOut(&l, err)
+			return last > 0, nil // No other can stand below a position that none has.
 		}, before, int64(limit)+1)
 	})
 	if err != nil {
 		return eventlog.ListPage{}, err
 	}
 	return page, nil
+}
+
+// leftOut logs, once for each log, that one is damaged and so in no list: whoever lists is not told, and whoever asks for it is.
+func (s *Store) leftOut(l *log, err error) {
+	if _, told := s.told.LoadOrStore(l.n, true); !told {
+		s.log.Error("a session is damaged and left out of lists; `foldhost store check` tells what else is, `foldhost store salvage` exports what is whole", "dir", s.dir, "session", l.id, "error", err)
+	}
 }
 
 // Read implements eventlog.Store. A read by types costs what it returns and, when there are several types, a look at the index for each of them.

@@ -25,7 +25,7 @@ func (s *Store) Rows(ctx context.Context, life eventlog.Life) (set eventlog.RowS
 	return set, nil
 }
 
-// RowsOf implements eventlog.RowStore.
+// RowsOf implements eventlog.RowStore. A log that is damaged as a whole is left out, as in List.
 func (s *Store) RowsOf(ctx context.Context, ids []string) (sets []eventlog.RowSet, err error) {
 	err = s.reading(ctx, func(r *reader) error {
 		sets = nil
@@ -35,18 +35,20 @@ func (s *Store) RowsOf(ctx context.Context, ids []string) (sets []eventlog.RowSe
 				continue
 			}
 			seen[id] = true
+			var set eventlog.RowSet
 			l, err := r.find(eventlog.Life{ID: id})
-			if _, gone := err.(*eventlog.NotFoundError); gone {
-				continue
+			if err == nil {
+				set, err = r.rowsOf(&l)
 			}
-			if err != nil {
+			switch err.(type) {
+			case nil:
+				sets = append(sets, set)
+			case *eventlog.NotFoundError:
+			case *eventlog.CorruptError:
+				s.leftOut(&l, err)
+			default:
 				return err
 			}
-			set, err := r.rowsOf(&l)
-			if err != nil {
-				return err
-			}
-			sets = append(sets, set)
 		}
 		return nil
 	})

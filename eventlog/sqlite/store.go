@@ -16,7 +16,7 @@ import (
 
 // Store implements eventlog.Store and eventlog.RowStore over one directory. Use Open.
 //
-// life guards whether the store is open and counts the calls under way; failed is set once; copying guards itself; all else that changes belongs to the writer or to whoever has
+// life guards whether the store is open and counts the calls under way; failed is set once; copying and told guard themselves; all else that changes belongs to the writer or to whoever has
 // taken a reader out of the pool.
 type Store struct {
 	dir, path  string
@@ -30,8 +30,8 @@ type Store struct {
 	readers *pool
 
 	backupSlice int
-	// copying are the paths that backups under way are to appear at.
-	copying sync.Map
+	// copying are the paths that backups under way are to appear at, told the numbers of the damaged logs that were logged.
+	copying, told sync.Map
 
 	// changes and groups count what was committed, together and in how many transactions.
 	changes, groups atomic.Int64
