@@ -168,6 +168,9 @@ func bodyProblem(err error) error {
 	}
 	switch e.Rule {
 	case "negative-zero", "number-range", "depth":
+		if below(e.Path, "$.arguments") {
+			return &Problem{Status: http.StatusUnprocessableEntity, Code: CodeArgumentsInvalid, Path: e.Path, Detail: e.Reason}
+		}
 		if index, path, in := inEvent(e.Path); in {
 			return &Problem{Status: http.StatusUnprocessableEntity, Code: CodeEventInvalid, Index: &index, Reason: string(e.Code), Path: path, Detail: e.Reason}
 		}
@@ -186,9 +189,15 @@ func inEvent(path string) (index int64, within string, ok bool) {
 		path = "$" + rest
 	}
 	for _, root := range []string{"$.data", "$.message"} {
-		if rest, within := strings.CutPrefix(path, root); within && (rest == "" || rest[0] == '.' || rest[0] == '[') {
+		if below(path, root) {
 			return index, path, true
 		}
 	}
 	return 0, "", false
+}
+
+// below says whether a path is that of root or leads into it.
+func below(path, root string) bool {
+	rest, within := strings.CutPrefix(path, root)
+	return within && (rest == "" || rest[0] == '.' || rest[0] == '[')
 }

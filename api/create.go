@@ -33,8 +33,7 @@ func (c *call) createSession() error {
 		return err
 	}
 	if wish.header.AgentPreset != nil {
-		return &Problem{Status: http.StatusUnprocessableEntity, Code: CodePresetUnknown, Path: "$.preset",
-			Detail: fmt.Sprintf("there is no preset %q: leave it out for the default set", *wish.header.AgentPreset)}
+		return unknownPreset(*wish.header.AgentPreset)
 	}
 	once, err := c.once(o.raw)
 	if err != nil {

@@ -18,6 +18,9 @@ func problemOf(err error) *Problem {
 	if p, ok := errors.AsType[*Problem](err); ok {
 		return p
 	}
+	if p := toolProblem(err); p != nil {
+		return p
+	}
 	if e, ok := errors.AsType[*session.ForkError](err); ok {
 		return forkProblem(e)
 	}

@@ -18,6 +18,7 @@ const (
 	CodeForbidden Code = "forbidden"
 	// 404
 	CodeSessionNotFound Code = "session-not-found"
+	CodeToolNotFound    Code = "tool-not-found"
 	CodeNotFound        Code = "not-found"
 	// 405
 	CodeMethodNotAllowed Code = "method-not-allowed"
@@ -36,13 +37,15 @@ const (
 	CodePresetUnknown        Code = "preset-unknown"
 	CodeIdempotencyKeyReused Code = "idempotency-key-reused"
 	CodeSurfaceRangeInvalid  Code = "surface-range-invalid"
+	CodeArgumentsInvalid     Code = "arguments-invalid"
 	// 500: nothing that the caller could have done otherwise.
 	CodeInternal Code = "internal"
 	// 503, 504, 507
-	CodeStoreReadOnly Code = "store-readonly"
-	CodeOverloaded    Code = "overloaded"
-	CodeNotReached    Code = "not-reached"
-	CodeDiskFull      Code = "disk-full"
+	CodePluginUnavailable Code = "plugin-unavailable"
+	CodeStoreReadOnly     Code = "store-readonly"
+	CodeOverloaded        Code = "overloaded"
+	CodeNotReached        Code = "not-reached"
+	CodeDiskFull          Code = "disk-full"
 )
 
 // Problem is an error as it goes out: application/problem+json of RFC 9457.
