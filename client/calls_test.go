@@ -82,6 +82,14 @@ func calls(t *testing.T, c *client.Client) {
 		}
 	}
 
+	last, err := c.History(ctx, "a", client.HistoryQuery{MaxMessages: 1, Keys: []string{"steps"}})
+	if err != nil || !last.HasMore || last.Events[0].Seq != 4 || len(last.Events) != 2 || last.Projections.AsOfSeq != 5 || string(last.Projections.Values["steps"]) != "3" {
+		t.Errorf("%+v %v", last, err)
+	}
+	if before, err := c.History(ctx, "a", client.HistoryQuery{BeforeSeq: &last.Events[0].Seq}); err != nil || before.HasMore || len(before.Events) != 4 || before.Projections != nil {
+		t.Errorf("%+v %v", before, err)
+	}
+
 	b, err := c.Projections(ctx, "a", client.ValuesQuery{At: new(int64(0))})
 	if err != nil || b.AsOfSeq != 0 || !b.Historical || string(b.Values["steps"]) != "1" {
 		t.Errorf("%+v %v", b, err)
@@ -108,6 +116,27 @@ func calls(t *testing.T, c *client.Client) {
 	child, err := c.Fork(ctx, "a", client.Fork{ID: "b", AtSeq: new(int64(7))})
 	if err != nil || child.Header.ID != "b" || child.Header.ParentSession != "a" {
 		t.Errorf("%+v %v", child, err)
+	}
+	if b, err := c.Retry(ctx, "a", []string{"steps"}); err != nil || string(b.Values["steps"]) != "3" {
+		t.Errorf("%+v %v", b, err)
+	}
+	if v, err := c.Verify(ctx, "a"); err != nil || !v.OK || v.Seq != 9 || !slices.Equal(v.Keys, []string{"steps"}) {
+		t.Errorf("%+v %v", v, err)
+	}
+	var log bytes.Buffer
+	if err := c.Export(ctx, "a", &log, client.ExportOptions{}); err != nil || bytes.Count(log.Bytes(), []byte("\n")) != 10 {
+		t.Errorf("%s %v", &log, err)
+	}
+	torn := append(slices.Clone(log.Bytes()), `{"type":`...)
+	took, err := c.Import(ctx, bytes.NewReader(torn), client.ImportOptions{ID: "copy"})
+	if err != nil || took.Header.ID != "copy" || took.Seq != 9 || len(took.Warnings) != 1 {
+		t.Errorf("%+v %v", took, err)
+	}
+	if _, err := c.Import(ctx, &log, client.ImportOptions{}); code(err) != client.CodeSessionConflict {
+		t.Errorf("imported again: %v", err)
+	}
+	if err := c.Delete(ctx, "copy"); err != nil {
+		t.Error(err)
 	}
 	if cold, err := c.Detach(ctx, "a"); err != nil || cold.Live {
 		t.Errorf("%+v %v", cold, err)

@@ -50,14 +50,53 @@ func (c *Client) EventPage(ctx context.Context, id string, q EventsQuery) (page 
 		return page, err
 	}
 	page.Seq = in.Seq
-	for _, raw := range in.Events {
-		ev, err := readEvent(raw)
-		if err != nil {
-			return EventPage{}, &AnswerError{Doing: r.doing, Err: err}
-		}
-		page.Events = append(page.Events, ev)
+	page.Events, err = readEvents(r.doing, in.Events)
+	return page, err
+}
+
+// HistoryQuery says which page of history to read.
+type HistoryQuery struct {
+	// BeforeSeq is the seq of the first event of the page after it; nil is the last page, which comes with values.
+	BeforeSeq *int64
+	// MaxMessages is how many messages it has at most; 0 leaves it to the server, which takes 50.
+	MaxMessages int
+	// Keys are those of the values; nil is all, empty is none.
+	Keys []string
+}
+
+// HistoryPage is a part of a log that begins with what its oldest message stands on.
+type HistoryPage struct {
+	Events []event.Event
+	// HasMore says that there is something before it.
+	HasMore bool
+	// Projections are those of the last page, which ends exactly at their seq.
+	Projections *Block
+}
+
+// History reads a log backwards, page by page, all of which is held in memory.
+func (c *Client) History(ctx context.Context, id string, q HistoryQuery) (page HistoryPage, err error) {
+	r, err := onSession(http.MethodGet, "read the history of session %q", id, "/history")
+	if err != nil {
+		return page, err
 	}
-	return page, nil
+	if q.BeforeSeq != nil {
+		r.number("beforeSeq", *q.BeforeSeq)
+	}
+	if q.MaxMessages > 0 {
+		r.number("maxMessages", int64(q.MaxMessages))
+	}
+	r.list("keys", q.Keys)
+	var in struct {
+		Events      []json.RawMessage `json:"events"`
+		HasMore     bool              `json:"hasMore"`
+		Projections *Block            `json:"projections"`
+	}
+	if _, err := c.json(ctx, r, &in); err != nil {
+		return page, err
+	}
+	page.HasMore, page.Projections = in.HasMore, in.Projections
+	page.Events, err = readEvents(r.doing, in.Events)
+	return page, err
 }
 
 // Events gives events one after the other, up to the end that the log has when the reading begins, or later. It holds one at a time. A connection that breaks is made again, and
@@ -129,6 +168,18 @@ func eventsRequest(id string, q EventsQuery) (*request, error) {
 	}
 	r.list("types", q.Types)
 	return r, nil
+}
+
+// readEvents reads the events of an answer.
+func readEvents(doing string, list []json.RawMessage) (events []event.Event, err error) {
+	for _, raw := range list {
+		ev, err := readEvent(raw)
+		if err != nil {
+			return nil, &AnswerError{Doing: doing, Err: err}
+		}
+		events = append(events, ev)
+	}
+	return events, nil
 }
 
 // readEvent reads an event of an answer.

@@ -124,17 +124,6 @@ func step(n int) client.Item {
 	return client.Item{Type: "step", Data: map[string]int{"n": n}}
 }
 
-// must gives a value, and ends the test where there is none.
-func must[T any](v T, err error) func(testing.TB) T {
-	return func(t testing.TB) T {
-		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
-		return v
-	}
-}
-
 // fill makes a session of n steps.
 func fill(t testing.TB, c *client.Client, id string, n int) {
 	t.Helper()

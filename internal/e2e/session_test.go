@@ -77,12 +77,7 @@ func TestSessionCommands(t *testing.T) {
 			if r := do("session", "append", "a", turnStart); !strings.Contains(r.stdout, "event 4") {
 				t.Errorf("people hear %q", r.stdout)
 			}
-			var shown struct {
-				Session     client.Session
-				Projections client.Block
-				Surface     client.Surface
-			}
-			shown = into[struct {
+			shown := into[struct {
 				Session     client.Session
 				Projections client.Block
 				Surface     client.Surface

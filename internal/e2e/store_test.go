@@ -18,16 +18,12 @@ func TestStoreCommands(t *testing.T) {
 			flags := place(t)
 			do := func(args ...string) run { t.Helper(); return at(t, flags, "", args...).want(t, 0) }
 			log := sample("dry-run.jsonl")
-			var took struct {
+			took := into[struct {
 				Imported bool
 				Session  client.Session
 				Warnings []string
-			}
-			if took = into[struct {
-				Imported bool
-				Session  client.Session
-				Warnings []string
-			}](t, do("import", log, "--json")); !took.Imported || took.Session.Seq != 75 || took.Warnings == nil {
+			}](t, do("import", log, "--json"))
+			if !took.Imported || took.Session.Seq != 75 || took.Warnings == nil {
 				t.Errorf("imported %+v", took)
 			}
 			id := took.Session.Header.ID
@@ -47,11 +43,7 @@ func TestStoreCommands(t *testing.T) {
 			at(t, flags, "", "export", "--session", id, compressed).want(t, 1)
 			do("import", compressed, "--id", "unpacked")
 			same(t, "an import of the export", do("export", "--session", "unpacked", "--no-pack").stdout, strings.Replace(read(t, log), id, "unpacked", 1))
-			var done struct {
-				Converted     bool
-				Events, Lines int64
-			}
-			done = into[struct {
+			done := into[struct {
 				Converted     bool
 				Events, Lines int64
 			}](t, do("export", "--session", id, compressed, "--force", "--json"))

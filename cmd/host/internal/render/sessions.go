@@ -45,7 +45,7 @@ func (l *Sessions) End() error {
 	if len(l.list) == 0 {
 		return Printf(l.w, "there are no sessions\n")
 	}
-	head := []string{"SESSION", "EVENTS", "LAST COMMIT", "LIVE"}
+	head := []string{"SESSION", "EVENTS", "LAST COMMIT, UTC", "LIVE"}
 	for _, key := range l.keys {
 		head = append(head, line(key))
 	}
@@ -55,7 +55,7 @@ func (l *Sessions) End() error {
 		if s.Live {
 			live = "live"
 		}
-		row := []string{line(s.Header.ID), fmt.Sprint(s.Seq), when(s.UpdatedAt), live}
+		row := []string{line(s.Header.ID), fmt.Sprint(s.Seq), strings.TrimSuffix(when(s.UpdatedAt), " UTC"), live}
 		for _, key := range l.keys {
 			text := "-"
 			if s.Projections != nil && s.Projections.Values[key] != nil {
