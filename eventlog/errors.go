@@ -70,7 +70,7 @@ func (e *ReadOnlyError) Unwrap() error { return e.Cause }
 // DiskFullError: there was no room. It passes by itself when there is.
 type DiskFullError struct{ Cause error }
 
-func (e *DiskFullError) Error() string { return fmt.Sprintf("no room for the append: %v", e.Cause) }
+func (e *DiskFullError) Error() string { return fmt.Sprintf("no room on the disk, make some and try again: %v", e.Cause) }
 
 func (e *DiskFullError) Unwrap() error { return e.Cause }
 
@@ -82,7 +82,7 @@ type CorruptError struct {
 }
 
 func (e *CorruptError) Error() string {
-	return fmt.Sprintf("session %q is damaged at seq %d: %s", e.ID, e.Seq, e.Reason)
+	return fmt.Sprintf("session %q is damaged at seq %d: %s: check the store, then restore a backup or salvage what is whole", e.ID, e.Seq, e.Reason)
 }
 
 // InvalidError: a query or batch that no store would take, a fault of the caller.

@@ -48,6 +48,7 @@ type Store struct {
 var (
 	_ eventlog.Store    = (*Store)(nil)
 	_ eventlog.RowStore = (*Store)(nil)
+	_ eventlog.Grouper  = (*Store)(nil)
 )
 
 // Open opens the store in a directory, which it makes when it is missing. Until Close the store is this process's alone. Errors: *DirError, *LockedError, *NewerError,
