@@ -20,6 +20,7 @@ const (
 	CodeUnauthenticated      Code = "unauthenticated"        // 401
 	CodeForbidden            Code = "forbidden"              // 403
 	CodeSessionNotFound      Code = "session-not-found"      // 404
+	CodeToolNotFound         Code = "tool-not-found"         // 404
 	CodeNotFound             Code = "not-found"              // 404: the server has no such call, or is another program
 	CodeMethodNotAllowed     Code = "method-not-allowed"     // 405
 	CodeSessionConflict      Code = "session-conflict"       // 409: the id is taken
@@ -34,7 +35,9 @@ const (
 	CodePresetUnknown        Code = "preset-unknown"         // 422
 	CodeIdempotencyKeyReused Code = "idempotency-key-reused" // 422: another request had the key
 	CodeSurfaceRangeInvalid  Code = "surface-range-invalid"  // 422
+	CodeArgumentsInvalid     Code = "arguments-invalid"      // 422: no log takes them; what a tool refuses is a result
 	CodeInternal             Code = "internal"               // 500
+	CodePluginUnavailable    Code = "plugin-unavailable"     // 503: the plugin of a tool does not answer
 	CodeStoreReadOnly        Code = "store-readonly"         // 503: until the server is started again
 	CodeOverloaded           Code = "overloaded"             // 503: passes
 	CodeNotReached           Code = "not-reached"            // 504: the log has no such seq

@@ -54,8 +54,9 @@ func (p *place) register(to *pflag.FlagSet) {
 
 // need is what a command needs of a store.
 type need struct {
-	// values: units are to fold, so plugins are started.
-	values bool
+	// values: units are to fold, so plugins are started; or only if this flag is given.
+	values     bool
+	valuesFlag string
 	// make: a store that is not there is made. Otherwise it is an error, and nothing is made.
 	make bool
 }
@@ -83,6 +84,7 @@ func (p *place) command(cmd *cobra.Command, n need, run func(context.Context, *t
 // at runs a command where the sessions are.
 func (p *place) at(cmd *cobra.Command, args []string, n need, run func(context.Context, *task) error) error {
 	t := &task{place: p, args: args, out: cmd.OutOrStdout(), notes: cmd.ErrOrStderr(), style: styleOf(cmd.OutOrStdout())}
+	n.values = n.values || n.valuesFlag != "" && cmd.Flags().Changed(n.valuesFlag)
 	leave, err := t.connect(cmd.Context(), n)
 	if err == nil {
 		err = run(cmd.Context(), t)

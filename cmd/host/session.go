@@ -59,7 +59,7 @@ func sessionListCommand() *cobra.Command {
 		}
 		return nil
 	}
-	return p.command(cmd, need{values: true}, func(ctx context.Context, t *task) error {
+	return p.command(cmd, need{valuesFlag: "keys"}, func(ctx context.Context, t *task) error {
 		q := client.ListQuery{Keys: []string{}, Limit: min(limit, 1000)}
 		if cmd.Flags().Changed("keys") {
 			q.Keys = keysFlag(cmd, keys)

@@ -1,0 +1,151 @@
+package client
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/foldhost/foldhost/event"
+)
+
+// ToolResult is what a tool says.
+type ToolResult struct {
+	Content []ToolContent `json:"content"`
+	// Value is what it gives to programs, nil where there is none.
+	Value json.RawMessage `json:"value,omitempty"`
+	// IsError says that the arguments are wrong, or that the tool refuses: a model can put it right. Nothing was appended then.
+	IsError bool `json:"isError"`
+	// Events are where those stand that it appended.
+	Events []Place `json:"events"`
+}
+
+// ToolContent is a part of it. Type is "text".
+type ToolContent struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// CallTool runs a tool for a session. arguments are as the Data of an Item. It takes no idempotency key, and so is sent again only if there was no connection.
+func (c *Client) CallTool(ctx context.Context, id, tool string, arguments any) (t ToolResult, err error) {
+	r, err := onSession(http.MethodPost, "call a tool for session %q", id, "/tools/"+url.PathEscape(tool))
+	if err != nil {
+		return t, err
+	}
+	r.doing = fmt.Sprintf("call tool %q for session %q", tool, id)
+	text, err := event.Encode(arguments)
+	if err != nil {
+		return t, fmt.Errorf("%s: %w", r.doing, err)
+	}
+	var f fields
+	f.raw("arguments", text)
+	r.body = f.body()
+	_, err = c.json(ctx, r, &t)
+	return t, err
+}
+
+// Tool is one that can be called.
+type Tool struct {
+	Name        string `json:"name"`
+	Plugin      string `json:"plugin"`
+	Description string `json:"description"`
+	// Reads are the keys that it sees, of its plugin.
+	Reads []string `json:"reads,omitempty"`
+	// RetryNever says that a call whose values were overtaken is not repeated.
+	RetryNever     bool            `json:"retryNever,omitempty"`
+	ArgumentSchema json.RawMessage `json:"argumentSchema"`
+	ResultSchema   json.RawMessage `json:"resultSchema,omitempty"`
+}
+
+// Tools lists the tools that can be called, by name.
+func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
+	var in struct {
+		Tools []Tool `json:"tools"`
+	}
+	_, err := c.json(ctx, get("list tools", "/v1/tools"), &in)
+	return in.Tools, err
+}
+
+// Offer is a key that there is, and who computes it.
+type Offer struct {
+	Key          string `json:"key"`
+	Plugin       string `json:"plugin"`
+	StateVersion int64  `json:"stateVersion"`
+	// Events are the types that it folds; nil is all.
+	Events     []string        `json:"events,omitempty"`
+	ViewSchema json.RawMessage `json:"viewSchema"`
+}
+
+// Offers lists the keys that sessions have values of.
+func (c *Client) Offers(ctx context.Context) ([]Offer, error) {
+	var in struct {
+		Projections []Offer `json:"projections"`
+	}
+	_, err := c.json(ctx, get("list projections", "/v1/projections"), &in)
+	return in.Projections, err
+}
+
+// Plugin is a plugin of the server at one time. Times are in milliseconds since the epoch, 0 where there is none.
+type Plugin struct {
+	Name string `json:"name"`
+	Path string `json:"path,omitempty"`
+	// State is one of docs/plugins.md; Since when, and Until when, if it is known. Reason says why it does not serve.
+	State  string `json:"state"`
+	Since  int64  `json:"since,omitempty"`
+	Until  int64  `json:"until,omitempty"`
+	Reason string `json:"reason,omitempty"`
+	// What it says about itself, and of its file.
+	Title     string `json:"title,omitempty"`
+	Version   string `json:"version,omitempty"`
+	Summary   string `json:"summary,omitempty"`
+	BuiltWith string `json:"builtWith,omitempty"`
+	SHA256    string `json:"sha256,omitempty"`
+	// PID is 0 without a process, Restarts counts those after the first.
+	PID         int64         `json:"pid,omitempty"`
+	Restarts    int64         `json:"restarts"`
+	LastError   string        `json:"lastError,omitempty"`
+	OwnedEvents []PluginEvent `json:"ownedEvents,omitempty"`
+	Units       []PluginUnit  `json:"units,omitempty"`
+	Tools       []PluginTool  `json:"tools,omitempty"`
+	// Refused is what it offered and did not get, Warnings what an operator should change.
+	Refused  []string `json:"refused,omitempty"`
+	Warnings []string `json:"warnings,omitempty"`
+}
+
+// PluginEvent is an event type that a plugin owns.
+type PluginEvent struct {
+	Type   string          `json:"type"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+}
+
+// PluginUnit is a unit of a plugin. Events are the types that it folds; nil is all.
+type PluginUnit struct {
+	Key          string   `json:"key"`
+	StateVersion int64    `json:"stateVersion"`
+	Events       []string `json:"events,omitempty"`
+	ConfigBound  bool     `json:"configBound,omitempty"`
+	HostOnly     bool     `json:"hostOnly,omitempty"`
+}
+
+// PluginTool is a tool of a plugin. ShadowedBy is the plugin that has one of the name and is asked instead.
+type PluginTool struct {
+	Name       string `json:"name"`
+	ShadowedBy string `json:"shadowedBy,omitempty"`
+}
+
+// Plugins lists the plugins of the server, by name.
+func (c *Client) Plugins(ctx context.Context) ([]Plugin, error) {
+	var in struct {
+		Plugins []Plugin `json:"plugins"`
+	}
+	_, err := c.json(ctx, get("list plugins", "/v1/plugins"), &in)
+	return in.Plugins, err
+}
+
+// RestartPlugin brings up a new process of a plugin, which takes over without a gap. It is not waited for.
+func (c *Client) RestartPlugin(ctx context.Context, name string) (p Plugin, err error) {
+	r := post(fmt.Sprintf("restart plugin %q", name), "/v1/plugins/"+url.PathEscape(name)+"/restart", nil)
+	_, err = c.json(ctx, r, &p)
+	return p, err
+}
