@@ -44,6 +44,9 @@ const (
 // errAgain sends a request to the core that follows.
 var errAgain = errors.New("session: the core has ended")
 
+// errBroken is for those whose commit ended in a panic, which goes on in the goroutine that made it.
+var errBroken = errors.New("session: the commit was broken off by a panic, and what it has written is not known")
+
 func (r *request) leave() bool { return r.state.CompareAndSwap(waiting, left) }
 
 func (r *request) finish(commit eventlog.Commit, events []event.Event, err error) {
@@ -193,8 +196,8 @@ func (c *core) nextGroup() []*request {
 // commitTogether answers the requests of a group. The turn is held.
 func (c *core) commitTogether(group []*request) {
 	defer func() {
-		for _, r := range group { // none, unless something panicked
-			r.finish(eventlog.Commit{}, nil, errAgain)
+		for _, r := range group { // none, unless something panicked, and then nobody knows what was committed
+			r.finish(eventlog.Commit{}, nil, errBroken)
 		}
 	}()
 	if len(group) == 1 || !c.share(group) {

@@ -27,6 +27,18 @@ func (e *LockedError) Error() string {
 	return fmt.Sprintf("%s is in use by %s: talk to that one, or stop it first", e.Dir, owner)
 }
 
+// BusyError: a program that is not the owner has locked the database. Nothing was changed.
+type BusyError struct {
+	Path string
+	Err  error
+}
+
+func (e *BusyError) Error() string {
+	return fmt.Sprintf("another program has locked %s, and none but the owner of its directory should open it: end that program and try again", e.Path)
+}
+
+func (e *BusyError) Unwrap() error { return e.Err }
+
 // DirProblem says what is wrong with a directory.
 type DirProblem string
 

@@ -52,7 +52,7 @@ var (
 )
 
 // Open opens the store in a directory, which it makes when it is missing. Until Close the store is this process's alone. Errors: *DirError, *LockedError, *NewerError,
-// *NotStoreError, *DamagedError, *eventlog.DiskFullError, ctx's; whichever it is, nothing that was there has been changed.
+// *NotStoreError, *DamagedError, *BusyError, *eventlog.DiskFullError, ctx's; whichever it is, nothing that was there has been changed.
 func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -146,7 +146,7 @@ func (s *Store) openError(err error) error {
 	case errors.Is(err, sqlite3.CANTOPEN) || errors.Is(err, sqlite3.READONLY) || errors.Is(err, sqlite3.PERM):
 		return &DirError{Dir: s.dir, Problem: ReadOnly, Remedy: "give this user the right to write the files in it", Err: err}
 	case errors.Is(err, sqlite3.BUSY):
-		return fmt.Errorf("opening %s: another program has it locked, end that one: %w", s.path, err)
+		return &BusyError{Path: s.path, Err: err}
 	}
 	return &DamagedError{Path: s.path, Reason: "it cannot be opened", Err: err}
 }

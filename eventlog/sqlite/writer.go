@@ -376,7 +376,7 @@ func (w *writer) failure(err error) error {
 		// The index of the WAL, which holds nothing of its own, could not grow.
 		return &eventlog.DiskFullError{Cause: err}
 	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
-		return err // a foreign program has it locked; it may let go
+		return &BusyError{Path: w.s.path, Err: err} // it may let go
 	}
 	// Damage, a read that failed, or something that cannot be: a database that is wrong is not written to.
 	return w.stop(err)
