@@ -99,7 +99,7 @@ func TestTheRequestsOfTheDocumentsWork(t *testing.T) {
 				if words[0] != "curl" {
 					t.Fatalf("a document shows a command that this test can not run: %q", line)
 				}
-				cmd := exec.Command(curl, append([]string{"--silent", "--show-error", "--fail-with-body"}, words[1:]...)...)
+				cmd := inRoot(append([]string{curl, "--silent", "--show-error", "--fail-with-body"}, words[1:]...))
 				if words[1] != "-N" {
 					if out, err := cmd.CombinedOutput(); err != nil {
 						t.Errorf("%s: %v: %s", line, err, out)
