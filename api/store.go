@@ -8,6 +8,7 @@ import (
 	"strconv"
 
 	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/host"
 )
 
 // Store is what there is to know and to do about the store as a whole, beside its logs. Its methods are called concurrently.
@@ -108,11 +109,15 @@ func (c *call) checkStore() error {
 	if q := c.query(); q.err != nil {
 		return q.err
 	}
-	o, err := c.object(true, "pages")
+	o, err := c.object(true, "pages", "values")
 	if err != nil {
 		return err
 	}
 	pages, err := o.flag("pages")
+	if err != nil {
+		return err
+	}
+	values, err := o.flag("values")
 	if err != nil {
 		return err
 	}
@@ -121,10 +126,25 @@ func (c *call) checkStore() error {
 		return err
 	}
 	return c.long(func(ctx context.Context, progress func(done, total int64)) ([]byte, error) {
-		report, err := store.Check(ctx, pages, progress)
+		// First what the store sees, then what it takes a session to see.
+		report, err := store.Check(ctx, pages, func(done, total int64) { progress(done, 2*total) })
+		if err != nil {
+			return nil, err
+		}
+		found := func(p host.SessionProblem) {
+			if len(report.Problems) == maxProblems {
+				report.More++
+				return
+			}
+			report.Problems = append(report.Problems, StoreProblem{Code: string(p.Code), Session: p.ID, Seq: p.Seq, Detail: p.Detail})
+		}
+		err = c.api.host.CheckSessions(ctx, values, found, func(done int64) { progress(report.Logs+done, 2*report.Logs) })
 		return append(appendReport([]byte(`{"report":`), &report), '}'), err
 	})
 }
+
+// maxProblems is how many problems a report lists; of a store with more nobody reads them all.
+const maxProblems = 1000
 
 func appendReport(dst []byte, r *StoreReport) []byte {
 	dst = fmt.Appendf(dst, `{"logs":%d,"events":%d,"rows":%d,"problems":[`, r.Logs, r.Events, r.Rows)

@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -11,7 +12,9 @@ import (
 	"testing"
 
 	"github.com/foldhost/foldhost/api"
+	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/eventlog/memory"
 )
 
 // fakeStore is what a test says.
@@ -59,12 +62,12 @@ func TestStoreCheck(t *testing.T) {
 	}}))
 	a := s.post("/v1/store/check", `{"pages":true}`).want(200)
 	text := strings.Split(strings.TrimSuffix(a.body, "\n"), "\n")
-	if a.header.Get("Content-Type") != "application/x-ndjson" || !asked || len(text) != 102 {
+	if a.header.Get("Content-Type") != "application/x-ndjson" || !asked || len(text) != 52 {
 		t.Fatalf("%v, %d lines: %s", a.header, len(text), a.body)
 	}
-	same(t, "the first line", text[0], `{"done":1,"total":10000}`)
-	same(t, "the last of them", text[100], `{"done":10000,"total":10000}`)
-	same(t, "the report", text[101], `{"report":{"logs":1,"events":2,"rows":3,"problems":[{"code":"missing-event","session":"s","seq":7,"detail":"it \"went\""},{"code":"damaged-pages","detail":"x"}],"more":4}}`)
+	same(t, "the first line", text[0], `{"done":1,"total":20000}`)
+	same(t, "the last of them", text[50], `{"done":10000,"total":20000}`)
+	same(t, "the report", text[51], `{"report":{"logs":1,"events":2,"rows":3,"problems":[{"code":"missing-event","session":"s","seq":7,"detail":"it \"went\""},{"code":"damaged-pages","detail":"x"}],"more":4}}`)
 	s.post("/v1/store/check", "").want(200)
 	if asked {
 		t.Error("pages were checked without being asked for")
@@ -76,6 +79,29 @@ func TestStoreCheck(t *testing.T) {
 		return api.StoreReport{}, nil
 	}}))
 	s.post("/v1/store/check", "{}").want(200).same(`{"report":{"logs":0,"events":0,"rows":0,"problems":[],"more":0}}`)
+}
+
+// What only a session sees stands in the report too: a log that breaks a rule of surfaces is one that no store knows.
+func TestStoreCheckLooksAtSessions(t *testing.T) {
+	logs := memory.New()
+	s := serve(t, over(fakeStore{check: func(context.Context, bool, func(done, total int64)) (api.StoreReport, error) {
+		return api.StoreReport{Logs: 1}, nil
+	}}), func(o *options) { o.store = logs })
+	s.create("good")
+	_, err := logs.Create(t.Context(), eventlog.Creation{Header: event.Header{ID: "bad"}, Events: func(yield func(event.Event, error) bool) {
+		yield(event.Event{Type: "turn/start", Data: json.RawMessage(`{"turn":1}`), Op: event.Append()}, nil)
+		yield(event.Event{Type: event.UserMessage, Seq: 1, Data: json.RawMessage(`{}`), Op: event.Replace(0, 0), Sources: []int64{0}}, nil)
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, body := range []string{`{}`, `{"values":true}`} {
+		a := s.post("/v1/store/check", body).want(200)
+		if !strings.Contains(a.body, `"problems":[{"code":"wrong-surface","session":"bad","seq":1,`) || strings.Contains(a.body, "good") {
+			t.Errorf("%s: %s", body, a.body)
+		}
+	}
+	s.post("/v1/store/check", `{"values":1}`).problem(400, "body-invalid", `"path":"$.values"`)
 }
 
 // An error before the first line is an answer as any other, one after it the last line.

@@ -56,12 +56,22 @@ type StoreProblem struct {
 	Detail  string `json:"detail"`
 }
 
-// CheckStore looks at everything in the store of the server, while it is in use, and repairs nothing. pages also has the engine check the structure of its file, which keeps changes
-// in memory for so long. progress, if not nil, hears how many of about how many logs are done. Problems are no error.
-func (c *Client) CheckStore(ctx context.Context, pages bool, progress func(done, total int64)) (CheckReport, error) {
+// CheckOptions say what else a check looks at.
+type CheckOptions struct {
+	// Pages has the engine check the structure of its file, which keeps changes in memory for so long.
+	Pages bool
+	// Values has every unit fold every session from zero, to compare with what is kept and served of it.
+	Values bool
+}
+
+// CheckStore looks at everything in the store of the server, while it is in use, and repairs nothing. progress, if not nil, hears how far it is of about how much. Problems are no error.
+func (c *Client) CheckStore(ctx context.Context, o CheckOptions, progress func(done, total int64)) (CheckReport, error) {
 	var f fields
-	if pages {
+	if o.Pages {
 		f.raw("pages", []byte("true"))
+	}
+	if o.Values {
+		f.raw("values", []byte("true"))
 	}
 	r := post("check the store", "/v1/store/check", f.body())
 	r.safe = true

@@ -76,7 +76,7 @@ func TestWorkThatTakesLong(t *testing.T) {
 			return &http.Response{StatusCode: 200, Body: text(c.answer)}, nil
 		})}})
 		var steps []string
-		r, err := cl.CheckStore(bounded(t), true, func(done, total int64) { steps = append(steps, fmt.Sprintf("%d/%d", done, total)) })
+		r, err := cl.CheckStore(bounded(t), client.CheckOptions{Pages: true}, func(done, total int64) { steps = append(steps, fmt.Sprintf("%d/%d", done, total)) })
 		if !c.want(err) || !slices.Equal(steps, c.steps) || err == nil && r.Logs != 2 {
 			t.Errorf("%s: %+v %v after %q", name, r, err, steps)
 		}

@@ -70,7 +70,9 @@ func (e *ReadOnlyError) Unwrap() error { return e.Cause }
 // DiskFullError: there was no room. It passes by itself when there is.
 type DiskFullError struct{ Cause error }
 
-func (e *DiskFullError) Error() string { return fmt.Sprintf("no room on the disk, make some and try again: %v", e.Cause) }
+func (e *DiskFullError) Error() string {
+	return fmt.Sprintf("no room on the disk, make some and try again: %v", e.Cause)
+}
 
 func (e *DiskFullError) Unwrap() error { return e.Cause }
 

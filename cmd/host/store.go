@@ -50,15 +50,17 @@ func storeStatsCommand() *cobra.Command {
 
 func storeCheckCommand() *cobra.Command {
 	var p place
-	pages := false
+	var o client.CheckOptions
 	cmd := &cobra.Command{
 		Use: "check", Short: "Look at everything in the store and say what is damaged", Args: cobra.NoArgs,
-		Long: "check reads every log, event and row, also while a server uses them, and repairs nothing. Exit code 1 says that something is damaged.",
+		Long: "check reads every log, event and row and folds every surface, also while a server uses them, and repairs nothing. Exit code 1 says\n" +
+			"that something is damaged.",
 	}
-	cmd.Flags().BoolVar(&pages, "pages", false, "also have the engine check the structure of the whole file; what is written meanwhile waits in memory and in the WAL")
-	return p.command(cmd, need{}, func(ctx context.Context, t *task) error {
-		bar := newSteps(t.notes, "checking logs", manyLogs)
-		report, err := t.CheckStore(ctx, pages, bar.at)
+	cmd.Flags().BoolVar(&o.Pages, "pages", false, "also have the engine check the structure of the whole file; what is written meanwhile waits in memory and in the WAL")
+	cmd.Flags().BoolVar(&o.Values, "values", false, "also have every unit fold every session from zero, and compare rows and values with that")
+	return p.command(cmd, need{valuesFlag: "values"}, func(ctx context.Context, t *task) error {
+		bar := newSteps(t.notes, "checking", manyLogs)
+		report, err := t.CheckStore(ctx, o, bar.at)
 		bar.end()
 		if err != nil {
 			return err
