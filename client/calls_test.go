@@ -128,7 +128,10 @@ func calls(t *testing.T, c *client.Client) {
 		t.Errorf("%s %v", &log, err)
 	}
 	torn := append(slices.Clone(log.Bytes()), `{"type":`...)
-	took, err := c.Import(ctx, bytes.NewReader(torn), client.ImportOptions{ID: "copy"})
+	var took client.Imported
+	for range 2 { // With its key it is taken once.
+		took, err = c.Import(ctx, bytes.NewReader(torn), client.ImportOptions{ID: "copy", Key: "k"})
+	}
 	if err != nil || took.Header.ID != "copy" || took.Seq != 9 || len(took.Warnings) != 1 {
 		t.Errorf("%+v %v", took, err)
 	}

@@ -23,7 +23,7 @@ type Options struct {
 	MaxFrameBytes int
 }
 
-// Client calls one server. Safe for concurrent use. It holds connections and nothing else; Close lets go of idle ones.
+// Client calls one server. Safe for concurrent use. A call lasts as long as its context lets it. A Client holds connections and nothing else; Close lets go of idle ones.
 type Client struct {
 	o    Options
 	base *url.URL

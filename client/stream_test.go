@@ -120,7 +120,7 @@ func TestCutConnections(t *testing.T) {
 	dice := rand.New(rand.NewPCG(seed, 0))
 	s := serve(t, nil, api.Options{})
 	direct := s.client()
-	const before, after = 40, 40
+	const before, after = 25, 25
 	fill(t, direct, "s", before)
 	proxy := cut(t, s.url, func() int64 { return 700 + dice.Int64N(2000) })
 	c := dial(t, client.Options{URL: proxy.url})

@@ -16,6 +16,8 @@ type ImportOptions struct {
 	Strict bool
 	// Zstd says that the log is compressed.
 	Zstd bool
+	// Key is an idempotency key, with which the same log may be sent again by the caller and is taken once. Empty sends none: the client itself cannot read the log twice.
+	Key string
 }
 
 // Imported is a session that was imported, with what was dropped of its log.
@@ -50,6 +52,9 @@ func (c *Client) Import(ctx context.Context, log io.Reader, o ImportOptions) (i 
 	}
 	if o.Strict {
 		r.set("strict", "true")
+	}
+	if o.Key != "" {
+		r.head("Idempotency-Key", o.Key)
 	}
 	_, err = c.json(ctx, r, &i)
 	return i, err

@@ -260,6 +260,7 @@ func guide(err error) error {
 type failure struct {
 	Code    string `json:"code"`
 	Message string `json:"message"`
+	Remedy  string `json:"remedy,omitempty"`
 	Seq     *int64 `json:"seq,omitempty"`
 	Index   *int64 `json:"index,omitempty"`
 	Reason  string `json:"reason,omitempty"`
@@ -271,7 +272,7 @@ func failureOf(err error) failure {
 	f := failure{Code: "failed", Message: err.Error()}
 	var guided *guidedError
 	if errors.As(err, &guided) {
-		f.Message = guided.err.Error()
+		f.Message, f.Remedy = guided.err.Error(), guided.way
 	}
 	var (
 		said    *client.Error

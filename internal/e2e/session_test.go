@@ -237,7 +237,8 @@ func TestStoresThatCannotBeUsed(t *testing.T) {
 					continue // Each waits for the owner first.
 				}
 				args = append(args, "--data", data)
-				if got := into[failed](t, foldhost(t, "", append(args, "--json")...).want(t, 1)); got.Error.Code != c.code || got.Error.Message == "" {
+				got := into[failed](t, foldhost(t, "", append(args, "--json")...).want(t, 1))
+				if got.Error.Code != c.code || got.Error.Message == "" || (c.code == "no-store" || c.code == "locked") && got.Error.Remedy == "" {
 					t.Errorf("%q: %+v", args[:2], got)
 				}
 				if args[1] != "list" {
@@ -260,8 +261,8 @@ func TestStoresThatCannotBeUsed(t *testing.T) {
 // failed is what is printed of a command that fails.
 type failed struct {
 	Error struct {
-		Code, Message, Reason, Path string
-		Seq, Index                  *int64
+		Code, Message, Remedy, Reason, Path string
+		Seq, Index                          *int64
 	}
 }
 
