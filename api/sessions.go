@@ -115,7 +115,7 @@ func (c *call) listSessions() error {
 		}
 		info := &logs[i]
 		out = appendSession(out, info, c.api.sessions.Live(eventlog.Life{ID: info.Header.ID, Incarnation: info.Incarnation}))
-		if block := values[info.Header.ID]; block != nil {
+		if block := values[eventlog.Life{ID: info.Header.ID, Incarnation: info.Incarnation}]; block != nil {
 			out = append(append(out, `,"projections":`...), block...)
 		}
 		out = append(out, '}')
@@ -127,8 +127,8 @@ func (c *call) listSessions() error {
 	return c.json(http.StatusOK, append(out, '}'))
 }
 
-// listValues gives the blocks of sessions by id, of those that have something to show.
-func (c *call) listValues(logs []eventlog.Info, keys []string) (map[string][]byte, error) {
+// listValues gives the blocks of sessions by their lives, of those that have something to show: an id may be another session by now.
+func (c *call) listValues(logs []eventlog.Info, keys []string) (map[eventlog.Life][]byte, error) {
 	if keys != nil && len(keys) == 0 || len(logs) == 0 {
 		return nil, nil
 	}
@@ -140,10 +140,11 @@ func (c *call) listValues(logs []eventlog.Info, keys []string) (map[string][]byt
 	if err != nil {
 		return nil, err
 	}
-	blocks := map[string][]byte{}
+	blocks := map[eventlog.Life][]byte{}
 	for i := range items {
 		if b := &items[i].Block; len(b.Values) > 0 || len(b.Unavailable) > 0 {
-			blocks[items[i].Info.Header.ID] = b.AppendJSON(nil)
+			info := &items[i].Info
+			blocks[eventlog.Life{ID: info.Header.ID, Incarnation: info.Incarnation}] = b.AppendJSON(nil)
 		}
 	}
 	return blocks, nil

@@ -1,10 +1,14 @@
 package api_test
 
 import (
+	"context"
 	"fmt"
 	"net/url"
 	"strings"
 	"testing"
+
+	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/eventlog/memory"
 )
 
 const aSession = `{"header":{"version":0,"id":"s","createdAt":5,"cwd":"/work"},"seq":0,"firstLiveSeq":0,"incarnation":"*","live":true,"updatedAt":"*"}`
@@ -237,4 +241,37 @@ func TestReady(t *testing.T) {
 	s.create("s")
 	s.get("/v1/sessions/s/stream").problem(503, "overloaded")
 	s.get("/v1/sessions/s/projections?minSeq=0&wait=1m").problem(503, "overloaded")
+}
+
+// swapped is a store in which something happens between a list and the look at its rows.
+type swapped struct {
+	*memory.Store
+	meanwhile func()
+}
+
+func (s *swapped) RowsOf(ctx context.Context, ids []string) ([]eventlog.RowSet, error) {
+	if f := s.meanwhile; f != nil {
+		s.meanwhile = nil
+		f()
+	}
+	return s.Store.RowsOf(ctx, ids)
+}
+
+// A session that is deleted and made again while a list is put together does not show the values of one life beside the header of the other.
+func TestAListDoesNotMixLives(t *testing.T) {
+	store := &swapped{Store: memory.New()}
+	s := serve(t, func(o *options) { o.store = store })
+	s.create("s")
+	s.step("s", 2)
+	store.meanwhile = func() {
+		s.do("DELETE", "/v1/sessions/s", "").want(204)
+		s.create("s")
+		s.step("s", 1)
+	}
+	if a := s.get("/v1/sessions").want(200); !strings.Contains(a.body, `"seq":2`) || strings.Contains(a.body, "projections") {
+		t.Errorf("while it was made again: %s", a.body)
+	}
+	if a := s.get("/v1/sessions").want(200); !strings.Contains(a.body, `"seq":1`) || !strings.Contains(a.body, `"values":{"steps":1}`) {
+		t.Errorf("afterwards: %s", a.body)
+	}
 }
