@@ -1,0 +1,141 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/foldhost/foldhost/client"
+	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog/sqlite"
+)
+
+// call runs a command line in this process.
+func call(t *testing.T, args ...string) (stdout string, err error) {
+	t.Helper()
+	var out bytes.Buffer
+	cmd := root()
+	cmd.SetArgs(args)
+	cmd.SetOut(&out)
+	cmd.SetErr(&out)
+	err = cmd.ExecuteContext(t.Context())
+	return out.String(), err
+}
+
+// What something else than a willing server answers is told by a code, and with the way out where there is one.
+func TestServersThatRefuse(t *testing.T) {
+	for name, c := range map[string]struct {
+		status     int
+		kind, body string
+		code, way  string
+	}{
+		"one that asks for a token": {401, "application/problem+json", `{"status":401,"code":"unauthenticated","detail":"a token is needed"}`, "unauthenticated", "token"},
+		"one that forbids":          {403, "application/problem+json", `{"status":403,"code":"forbidden","detail":"no"}`, "forbidden", ""},
+		"another program":           {404, "text/html", "<h1>no", "status-404", ""},
+		"another that is happy":     {200, "text/html", "<h1>yes", "answer-invalid", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+				w.Header().Set("Content-Type", c.kind)
+				w.WriteHeader(c.status)
+				w.Write([]byte(c.body))
+			}))
+			defer s.Close()
+			out, err := call(t, "session", "list", "--url", s.URL, "--json")
+			var got struct{ Error failure }
+			if json.Unmarshal([]byte(out), &got) != nil || got.Error.Code != c.code || exitCode(err) != exitFailure || !isReported(err) {
+				t.Errorf("%s %v", out, err)
+			}
+			if (c.way != "") != (got.Error.Remedy != "") || !strings.Contains(got.Error.Remedy, c.way) {
+				t.Errorf("the way out is %q", got.Error.Remedy)
+			}
+		})
+	}
+}
+
+// Each error that can be met has a code of its own, however it is wrapped.
+func TestFailures(t *testing.T) {
+	for code, err := range map[string]error{
+		"seq-conflict":        &client.Error{Code: client.CodeSeqConflict},
+		"status-502":          &client.Error{Status: 502},
+		"unreachable":         &client.NetworkError{Err: errors.New("x")},
+		"answer-invalid":      &client.AnswerError{Err: errors.New("x")},
+		"no-store":            &noStoreError{"d"},
+		"locked":              &sqlite.LockedError{Dir: "d"},
+		"directory-read-only": &sqlite.DirError{Problem: sqlite.ReadOnly},
+		"format-newer":        &sqlite.NewerError{},
+		"not-a-store":         &sqlite.NotStoreError{},
+		"damaged":             &sqlite.DamagedError{},
+		"target-invalid":      &sqlite.TargetError{Err: errors.New("x")},
+		"header-invalid":      &event.Error{Code: event.HeaderInvalid},
+		"failed":              errors.New("x"),
+	} {
+		if got := failureOf(errors.Join(guide(fmt.Errorf("doing: %w", err)))); got.Code != code || got.Message == "" {
+			t.Errorf("%s: %+v", code, got)
+		}
+	}
+	if exitCode(fmt.Errorf("doing: %w", &client.NetworkError{Err: context.Canceled})) != exitInterrupted {
+		t.Error("an interrupted call is not told from a failed one")
+	}
+}
+
+// Every command and every flag stands in a document: those that work on stored sessions in docs/commands.md or docs/interchange.md.
+func TestTheDocumentsHaveEveryCommandAndFlag(t *testing.T) {
+	docs := map[string]string{}
+	files, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	all := ""
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		docs[filepath.Base(f)] = string(text)
+		all += string(text)
+	}
+	var look func(cmd *cobra.Command, path []string)
+	look = func(cmd *cobra.Command, path []string) {
+		for _, name := range path {
+			if !strings.Contains(docs["commands.md"], name) {
+				t.Errorf("docs/commands.md does not have %q", strings.Join(path, " "))
+			}
+		}
+		where := all
+		if len(path) > 0 && (path[0] == "session" || path[0] == "store" || path[0] == "import" || path[0] == "export") {
+			where = docs["commands.md"] + docs["interchange.md"]
+		}
+		cmd.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if len(path) > 0 && f.Name != "help" && !strings.Contains(where, "--"+f.Name) && (f.Shorthand == "" || !strings.Contains(where, "-"+f.Shorthand)) {
+				t.Errorf("%s: --%s stands nowhere", strings.Join(path, " "), f.Name)
+			}
+		})
+		for _, sub := range cmd.Commands() {
+			look(sub, append(path[:len(path):len(path)], sub.Name()))
+		}
+	}
+	look(root(), nil)
+}
+
+func TestCompletion(t *testing.T) {
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if out, err := call(t, "completion", shell); err != nil || !strings.Contains(out, "foldhost") {
+			t.Errorf("%s: %v, %d bytes", shell, err, len(out))
+		}
+	}
+	if out, err := call(t, "__complete", "session", ""); err != nil || !strings.Contains(out, "append") {
+		t.Errorf("%s %v", out, err)
+	}
+}
