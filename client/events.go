@@ -120,7 +120,7 @@ func (c *Client) eachEvent(ctx context.Context, id string, q EventsQuery, yield 
 		return err
 	}
 	given := 0
-	for {
+	for failures := 1; ; failures++ {
 		r, err := eventsRequest(id, q)
 		if err != nil {
 			return err
@@ -145,7 +145,10 @@ func (c *Client) eachEvent(ctx context.Context, id string, q EventsQuery, yield 
 			}
 			return nil
 		})
-		if _, broken := errors.AsType[*NetworkError](err); !broken || ctx.Err() != nil || given == before {
+		if given > before {
+			failures = 1
+		}
+		if _, broken := errors.AsType[*NetworkError](err); !broken || failures >= c.o.Tries || pause(ctx, waitAfter(err, failures)) != nil {
 			return err
 		}
 		now, again := c.Get(ctx, id)

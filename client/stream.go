@@ -63,20 +63,20 @@ type stream struct {
 	o  StreamOptions
 	// after is the position of what was given last.
 	after string
-	// met says that there was a connection once, whole that the last one came as far as its baseline.
-	met, whole bool
+	// met says that there was a connection once, moved that the last one came further than the one before: with an event, or to its baseline.
+	met, moved bool
 	yield      func(Frame, error) bool
 }
 
 // run follows until there is nothing to follow any more.
 func (s *stream) run(ctx context.Context) error {
 	for failures := 1; ; failures++ {
-		s.whole = false
+		s.moved = false
 		err := s.connect(ctx)
 		if ctx.Err() != nil && !errors.Is(err, errEnough) {
 			return &NetworkError{Doing: s.doing(), Err: context.Cause(ctx)}
 		}
-		if s.whole {
+		if s.moved {
 			failures = 1
 		}
 		if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeSessionNotFound && s.met {
@@ -169,9 +169,9 @@ func (s *stream) note(f Frame, silence *watchdog) {
 			s.after = f.Incarnation + ":" + s.after
 		}
 	case *EventFrame:
-		s.after = f.Position
+		s.after, s.moved = f.Position, true
 	case *BaselineFrame:
-		s.after, s.whole = f.Position, true
+		s.after, s.moved = f.Position, true
 	}
 }
 

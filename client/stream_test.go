@@ -122,7 +122,7 @@ func TestCutConnections(t *testing.T) {
 	direct := s.client()
 	const before, after = 25, 25
 	fill(t, direct, "s", before)
-	proxy := cut(t, s.url, func() int64 { return 700 + dice.Int64N(2000) })
+	proxy := cut(t, s.url, func() int64 { return 300 + dice.Int64N(2000) })
 	c := dial(t, client.Options{URL: proxy.url})
 	broken := 0
 	done := make(chan error, 1)
