@@ -180,6 +180,23 @@ func (s *server) post(path, body string, headers ...string) *answer {
 	return s.do(http.MethodPost, path, body, headers...)
 }
 
+// later sends a request beside the test, and gives what waits for its answer. A request that fails the test ends it there.
+func (s *server) later(send func() *answer) (wait func() *answer) {
+	got := make(chan *answer, 1)
+	go func() {
+		defer close(got)
+		got <- send()
+	}()
+	return func() *answer {
+		s.t.Helper()
+		a := <-got
+		if a == nil {
+			s.t.FailNow()
+		}
+		return a
+	}
+}
+
 // chunked sends a body that does not say how long it is.
 func (s *server) chunked(path, body string) *answer {
 	s.t.Helper()

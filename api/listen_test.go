@@ -63,13 +63,16 @@ func TestServeEndsInOrder(t *testing.T) {
 	s.create("s")
 	f := s.follow("s", "")
 	f.opening()
-	waiting, appended := make(chan *answer, 1), make(chan *answer, 1)
+	// Both have arrived, or the server would rightly know nothing of them when it ends.
+	look := store.Hold(logtest.Info)
+	waiting := s.later(func() *answer { return s.get("/v1/sessions/s/projections?minSeq=99&wait=1m") })
+	<-look.Arrived()
+	look.Release()
 	gate := store.Hold(logtest.Append)
-	go func() { appended <- s.post("/v1/sessions/s/events", `{"type":"step","data":1}`) }()
-	go func() { waiting <- s.get("/v1/sessions/s/projections?minSeq=99&wait=1m") }()
+	appended := s.later(func() *answer { return s.post("/v1/sessions/s/events", `{"type":"step","data":1}`) })
 	<-gate.Arrived()
 	cancel()
-	(<-waiting).problem(503, "overloaded")
+	waiting().problem(503, "overloaded")
 	f.ended()
 	select {
 	case err := <-served:
@@ -77,7 +80,7 @@ func TestServeEndsInOrder(t *testing.T) {
 	default:
 	}
 	gate.Release()
-	(<-appended).want(200)
+	appended().want(200)
 	if err := <-served; err != nil {
 		t.Error(err)
 	}
