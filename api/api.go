@@ -18,6 +18,11 @@ type Options struct {
 	Host *host.Host
 	// Store is what is served about the store as a whole; nil is nothing.
 	Store Store
+	// Tokens are asked for, and say who may do what; nil lets everybody do everything.
+	Tokens *Tokens
+	// AllowedOrigins are those, such as https://app.example.com, whose pages may call the server, beside its own. Names are those of hosts that it goes by, beside localhost
+	// and the hosts of these origins.
+	AllowedOrigins, Names []string
 	// Logger hears of what callers cannot be told; nil is slog.Default.
 	Logger *slog.Logger
 	// MaxBodyBytes bounds the body of a request; 0 is 16 MiB: four of the largest events.
@@ -43,6 +48,7 @@ type API struct {
 	sessions *session.Set
 	hub      *hub
 	mux      *http.ServeMux
+	access   *access
 
 	// stopped is closed by Stop.
 	stopped chan struct{}
@@ -68,7 +74,8 @@ func New(o Options) *API {
 	o.Heartbeat = cmp.Or(o.Heartbeat, 15*time.Second)
 	a := &API{o: o, host: o.Host, sessions: o.Host.Sessions(), stopped: make(chan struct{})}
 	a.hub = newHub(a.sessions, o.Host.Registry())
-	a.mux = a.routes()
+	a.access = newAccess(&o)
+	a.mux = a.mount()
 	var ctx context.Context
 	ctx, a.cancel = context.WithCancel(context.Background())
 	a.wg.Go(func() { a.tried.Store(a.host.WaitPlugins(ctx) == nil) })

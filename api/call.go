@@ -16,10 +16,12 @@ type call struct {
 	conn *http.ResponseController
 	// begun says that a status went out, so that no problem can follow.
 	begun bool
+	// held is what the caller may do.
+	held scopes
 }
 
-// handler makes a function into a handler: what it returns goes out as a problem.
-func (a *API) handler(f func(*call) error) http.Handler {
+// handler makes a function into a handler for those who have a scope: what it returns goes out as a problem.
+func (a *API) handler(need scope, f func(*call) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{api: a, w: w, r: r, conn: http.NewResponseController(w)}
 		defer func() {
@@ -31,7 +33,11 @@ func (a *API) handler(f func(*call) error) http.Handler {
 				c.fail(&Problem{Status: http.StatusInternalServerError, Code: CodeInternal, Detail: "the server failed; its log says how"})
 			}
 		}()
-		if err := f(c); err != nil {
+		err := c.admit(need)
+		if err == nil {
+			err = f(c)
+		}
+		if err != nil {
 			c.fail(err)
 		}
 	})
@@ -51,6 +57,9 @@ func (c *call) fail(err error) {
 	}
 	if p.allow != "" {
 		c.w.Header().Set("Allow", p.allow)
+	}
+	if p.challenge != "" {
+		c.w.Header().Set("WWW-Authenticate", p.challenge)
 	}
 	if p.Status == http.StatusServiceUnavailable {
 		c.w.Header().Set("Retry-After", "1")

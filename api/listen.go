@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"strconv"
 )
 
 // ListenError: the address is not one to serve on. Nothing was opened.
@@ -23,23 +24,27 @@ func (e *ListenError) Error() string {
 func (e *ListenError) Unwrap() error { return e.Err }
 
 // onlyLoopback is what to do about an address that others could reach.
-const onlyLoopback = "others could reach it, and there are no tokens yet to tell who may: name a loopback address, such as 127.0.0.1:7420"
+const onlyLoopback = "others could reach it, and there are no tokens to tell who may: name a token file, or a loopback address, such as 127.0.0.1:7420"
 
-// CheckAddress refuses an address that others than this machine reach: whoever can connect can do everything. It opens nothing. The error is a *ListenError.
-func CheckAddress(ctx context.Context, address string) error {
+// CheckAddress refuses an address that others than this machine reach, unless there are tokens: without them whoever can connect can do everything. It opens nothing. The error is
+// a *ListenError.
+func CheckAddress(ctx context.Context, address string, tokens *Tokens) error {
 	host, _, err := net.SplitHostPort(address)
 	if err != nil {
 		return &ListenError{Address: address, Reason: "it must be host:port, such as 127.0.0.1:7420", Err: err}
 	}
 	if host == "" {
-		return &ListenError{Address: address, Reason: "it is every address of this machine; " + onlyLoopback}
+		if tokens == nil {
+			return &ListenError{Address: address, Reason: "it is every address of this machine; " + onlyLoopback}
+		}
+		return nil
 	}
 	ips, err := net.DefaultResolver.LookupIPAddr(ctx, host)
 	if err != nil {
 		return &ListenError{Address: address, Reason: "the name is not known", Err: err}
 	}
 	for _, ip := range ips {
-		if !ip.IP.IsLoopback() {
+		if !ip.IP.IsLoopback() && tokens == nil {
 			return &ListenError{Address: address, Reason: onlyLoopback}
 		}
 	}
@@ -47,8 +52,8 @@ func CheckAddress(ctx context.Context, address string) error {
 }
 
 // Listen listens on an address that passes CheckAddress. The error is a *ListenError.
-func Listen(ctx context.Context, address string) (net.Listener, error) {
-	if err := CheckAddress(ctx, address); err != nil {
+func Listen(ctx context.Context, address string, tokens *Tokens) (net.Listener, error) {
+	if err := CheckAddress(ctx, address, tokens); err != nil {
 		return nil, err
 	}
 	var config net.ListenConfig
@@ -57,9 +62,24 @@ func Listen(ctx context.Context, address string) (net.Listener, error) {
 		return nil, &ListenError{Address: address, Reason: "choose another port, or end what listens there", Err: err}
 	}
 	// What the name meant to the one who listened is what counts.
-	if at, ok := l.Addr().(*net.TCPAddr); !ok || !at.IP.IsLoopback() {
+	if !Loopback(l.Addr()) && tokens == nil {
 		l.Close()
 		return nil, &ListenError{Address: address, Reason: onlyLoopback}
 	}
 	return l, nil
+}
+
+// Loopback says that only this machine reaches an address.
+func Loopback(a net.Addr) bool {
+	at, ok := a.(*net.TCPAddr)
+	return ok && at.IP.IsLoopback()
+}
+
+// HostPort is where this machine reaches what listens on an address: of every address it is the one of loopback.
+func HostPort(a net.Addr) string {
+	at, ok := a.(*net.TCPAddr)
+	if !ok || !at.IP.IsUnspecified() {
+		return a.String()
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(at.Port)) // Every address is one of IPv4 as well, wherever there is IPv4.
 }

@@ -17,7 +17,7 @@ import (
 
 func TestOnlyThisMachineIsServed(t *testing.T) {
 	for _, address := range []string{"127.0.0.1:0", "127.8.8.8:0", "localhost:0"} {
-		l, err := api.Listen(t.Context(), address)
+		l, err := api.Listen(t.Context(), address, nil)
 		if err != nil {
 			t.Errorf("%s: %v", address, err)
 			continue
@@ -25,7 +25,7 @@ func TestOnlyThisMachineIsServed(t *testing.T) {
 		l.Close()
 	}
 	for _, address := range []string{":0", "0.0.0.0:0", "[::]:0", "192.0.2.1:0", "8.8.8.8:7420", "7420", "", "127.0.0.1", "nobody.invalid:0"} {
-		l, err := api.Listen(t.Context(), address)
+		l, err := api.Listen(t.Context(), address, nil)
 		if e := (*api.ListenError)(nil); !errors.As(err, &e) || e.Address != address {
 			t.Errorf("%s: %v", address, err)
 		}
@@ -33,12 +33,12 @@ func TestOnlyThisMachineIsServed(t *testing.T) {
 			l.Close()
 		}
 	}
-	taken, err := api.Listen(t.Context(), "127.0.0.1:0")
+	taken, err := api.Listen(t.Context(), "127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	_, err = api.Listen(t.Context(), taken.Addr().String())
+	_, err = api.Listen(t.Context(), taken.Addr().String(), nil)
 	if e := (*api.ListenError)(nil); !errors.As(err, &e) || e.Err == nil {
 		t.Errorf("a port that is taken: %v", err)
 	}
@@ -49,7 +49,7 @@ func TestServeEndsInOrder(t *testing.T) {
 	store := logtest.Slow(memory.New())
 	s := compose(t, options{store: store})
 	defer s.close()
-	l, err := api.Listen(t.Context(), "127.0.0.1:0")
+	l, err := api.Listen(t.Context(), "127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -100,7 +100,7 @@ func TestServeEndsInOrder(t *testing.T) {
 func TestHeadersAreBounded(t *testing.T) {
 	s := compose(t, options{store: memory.New()})
 	defer s.close()
-	l, err := api.Listen(t.Context(), "127.0.0.1:0")
+	l, err := api.Listen(t.Context(), "127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,8 @@ type Code string
 const (
 	// 400
 	CodeBodyInvalid Code = "body-invalid"
+	// 401
+	CodeUnauthenticated Code = "unauthenticated"
 	// 403
 	CodeForbidden Code = "forbidden"
 	// 404
@@ -64,7 +66,8 @@ type Problem struct {
 	// Size and Limit are in bytes, for too-large. Of a body that does not say its size only so much is known as was read.
 	Size, Limit int64
 
-	allow string
+	// allow and challenge are the headers Allow and WWW-Authenticate.
+	allow, challenge string
 }
 
 func (p *Problem) Error() string { return string(p.Code) + ": " + p.Detail }

@@ -7,41 +7,52 @@ import (
 	"strings"
 )
 
-// routes are the calls.
-func (a *API) routes() *http.ServeMux {
+// route is a call: what it asks of its caller, and what it does.
+type route struct {
+	scope scope
+	serve func(*call) error
+}
+
+// routes are the calls, by pattern.
+func routes() map[string]route {
+	return map[string]route{
+		"POST /v1/sessions":                   {scopeAppend, (*call).createSession},
+		"GET /v1/sessions":                    {scopeRead, (*call).listSessions},
+		"GET /v1/sessions/{id}":               {scopeRead, (*call).getSession},
+		"DELETE /v1/sessions/{id}":            {scopeAdmin, (*call).deleteSession},
+		"POST /v1/sessions/{id}/detach":       {scopeAdmin, (*call).detachSession},
+		"POST /v1/sessions/{id}/events":       {scopeAppend, (*call).appendEvents},
+		"GET /v1/sessions/{id}/events":        {scopeRead, (*call).readEvents},
+		"GET /v1/sessions/{id}/history":       {scopeRead, (*call).readHistory},
+		"GET /v1/sessions/{id}/projections":   {scopeRead, (*call).readProjections},
+		"GET /v1/sessions/{id}/surface":       {scopeRead, (*call).readSurface},
+		"GET /v1/sessions/{id}/messages":      {scopeRead, (*call).readMessages},
+		"POST /v1/sessions/{id}/fork":         {scopeAppend, (*call).forkSession},
+		"POST /v1/sessions/{id}/compact":      {scopeAppend, (*call).compactSession},
+		"POST /v1/sessions/{id}/recover":      {scopeAppend, (*call).recoverSession},
+		"POST /v1/sessions/{id}/retry":        {scopeAdmin, (*call).retrySession},
+		"POST /v1/sessions/{id}/verify":       {scopeAdmin, (*call).verifySession},
+		"GET /v1/sessions/{id}/export":        {scopeRead, (*call).exportLog},
+		"POST /v1/import":                     {scopeAppend, (*call).importLog},
+		"GET /v1/sessions/{id}/stream":        {scopeRead, (*call).streamSession},
+		"POST /v1/sessions/{id}/tools/{name}": {scopeAppend, (*call).callTool},
+		"GET /v1/tools":                       {scopeRead, (*call).listTools},
+		"GET /v1/projections":                 {scopeRead, (*call).listProjections},
+		"GET /v1/plugins":                     {scopeAdmin, (*call).listPlugins},
+		"POST /v1/plugins/{name}/restart":     {scopeAdmin, (*call).restartPlugin},
+		"GET /v1/store":                       {scopeAdmin, (*call).storeStats},
+		"POST /v1/store/check":                {scopeAdmin, (*call).checkStore},
+		"POST /v1/store/backup":               {scopeAdmin, (*call).backupStore},
+		"GET /healthz":                        {scopeOpen, (*call).health},
+		"GET /readyz":                         {scopeOpen, (*call).ready},
+	}
+}
+
+// mount makes a handler of the calls.
+func (a *API) mount() *http.ServeMux {
 	mux := http.NewServeMux()
-	for pattern, f := range map[string]func(*call) error{
-		"POST /v1/sessions":                   (*call).createSession,
-		"GET /v1/sessions":                    (*call).listSessions,
-		"GET /v1/sessions/{id}":               (*call).getSession,
-		"DELETE /v1/sessions/{id}":            (*call).deleteSession,
-		"POST /v1/sessions/{id}/detach":       (*call).detachSession,
-		"POST /v1/sessions/{id}/events":       (*call).appendEvents,
-		"GET /v1/sessions/{id}/events":        (*call).readEvents,
-		"GET /v1/sessions/{id}/history":       (*call).readHistory,
-		"GET /v1/sessions/{id}/projections":   (*call).readProjections,
-		"GET /v1/sessions/{id}/surface":       (*call).readSurface,
-		"GET /v1/sessions/{id}/messages":      (*call).readMessages,
-		"POST /v1/sessions/{id}/fork":         (*call).forkSession,
-		"POST /v1/sessions/{id}/compact":      (*call).compactSession,
-		"POST /v1/sessions/{id}/recover":      (*call).recoverSession,
-		"POST /v1/sessions/{id}/retry":        (*call).retrySession,
-		"POST /v1/sessions/{id}/verify":       (*call).verifySession,
-		"GET /v1/sessions/{id}/export":        (*call).exportLog,
-		"POST /v1/import":                     (*call).importLog,
-		"GET /v1/sessions/{id}/stream":        (*call).streamSession,
-		"POST /v1/sessions/{id}/tools/{name}": (*call).callTool,
-		"GET /v1/tools":                       (*call).listTools,
-		"GET /v1/projections":                 (*call).listProjections,
-		"GET /v1/plugins":                     (*call).listPlugins,
-		"POST /v1/plugins/{name}/restart":     (*call).restartPlugin,
-		"GET /v1/store":                       (*call).storeStats,
-		"POST /v1/store/check":                (*call).checkStore,
-		"POST /v1/store/backup":               (*call).backupStore,
-		"GET /healthz":                        (*call).health,
-		"GET /readyz":                         (*call).ready,
-	} {
-		mux.Handle(pattern, a.handler(f))
+	for pattern, r := range routes() {
+		mux.Handle(pattern, a.handler(r.scope, r.serve))
 	}
 	return mux
 }
@@ -52,17 +63,21 @@ var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.Me
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !a.enter() {
-		a.handler(func(*call) error { return stopping() }).ServeHTTP(w, r)
+		a.handler(scopeOpen, func(*call) error { return stopping() }).ServeHTTP(w, r)
 		return
 	}
 	defer a.requests.Done()
+	if isPreflight(r) {
+		a.handler(scopeOpen, (*call).preflight).ServeHTTP(w, r)
+		return
+	}
 	// A path is taken as it stands. The mux would redirect one that is not in its shortest form, and the id of a session may look like a part of one.
 	plain := r.URL.EscapedPath() == path.Clean(r.URL.EscapedPath())
 	if _, pattern := a.mux.Handler(r); plain && pattern != "" {
 		a.mux.ServeHTTP(w, r)
 		return
 	}
-	a.handler(func(*call) error {
+	a.handler(scopeKnown, func(*call) error {
 		if allowed := a.allowed(r); plain && len(allowed) > 0 {
 			return &Problem{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, allow: strings.Join(allowed, ", "),
 				Detail: fmt.Sprintf("%s is not for this path; it takes %s", r.Method, listing(allowed))}

@@ -198,7 +198,7 @@ func TestAStreamOutlivesItsServer(t *testing.T) {
 	var now *server
 	net := http.DefaultTransport.(*http.Transport).Clone()
 	defer net.CloseIdleConnections()
-	c := dial(t, client.Options{URL: "http://moved", HTTP: &http.Client{Transport: carrier(func(r *http.Request) (*http.Response, error) {
+	c := dial(t, client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: carrier(func(r *http.Request) (*http.Response, error) {
 		r.URL.Host = strings.TrimPrefix(now.url, "http://")
 		return net.RoundTrip(r)
 	})}})

@@ -48,7 +48,7 @@ func (p *place) register(to *pflag.FlagSet) {
 	p.plugins.register(to)
 	p.dataFlag.register(to)
 	to.StringVar(&p.url, "url", "", "a running server, instead of the one that the data directory names, or of opening the directory")
-	to.StringVar(&p.tokenFile, "token-file", "", "reserved for servers that ask for a token")
+	to.StringVar(&p.tokenFile, "token-file", "", "file whose first token is sent to the server ($FOLDHOST_TOKEN_FILE, and for the server of the data directory the tokenFile of the configuration)")
 	to.BoolVar(&p.asJSON, "json", false, "print JSON, a line each")
 }
 
@@ -133,14 +133,12 @@ const inProcess = "http://in-process"
 // connect finds the server or becomes it. leave lets go of it again.
 func (t *task) connect(ctx context.Context, n need) (leave func() error, err error) {
 	p := t.place
-	if p.tokenFile != "" {
-		return nil, &usageError{errors.New("--token-file is reserved: this version cannot give a token yet")}
-	}
+	tokenFile := cmp.Or(p.tokenFile, os.Getenv("FOLDHOST_TOKEN_FILE"))
 	if p.url != "" {
 		if p.data != "" {
 			return nil, &usageError{errors.New("--url and --data exclude each other: one is a server, the other a directory")}
 		}
-		return t.dial(p.url)
+		return t.dial(p.url, tokenFile) // A configuration is about another server.
 	}
 	plugins, err := p.plugins.options()
 	if err != nil {
@@ -171,7 +169,7 @@ func (t *task) connect(ctx context.Context, n need) (leave func() error, err err
 			return nil, err
 		}
 		if owner.URL != "" {
-			return t.dial(owner.URL)
+			return t.dial(owner.URL, cmp.Or(tokenFile, file.TokenFile))
 		}
 		if time.Since(began) > ownerTime {
 			return nil, err
@@ -184,9 +182,15 @@ func (t *task) connect(ctx context.Context, n need) (leave func() error, err err
 	}
 }
 
-// dial talks to a server.
-func (t *task) dial(url string) (leave func() error, err error) {
-	if t.Client, err = client.New(client.Options{URL: url}); err != nil {
+// dial talks to a server, with the first token of a file, if one is named.
+func (t *task) dial(url, tokenFile string) (leave func() error, err error) {
+	token := ""
+	if tokenFile != "" {
+		if token, err = api.FirstToken(tokenFile); err != nil {
+			return nil, err
+		}
+	}
+	if t.Client, err = client.New(client.Options{URL: url, Token: token}); err != nil {
 		return nil, &usageError{err}
 	}
 	return func() error { t.Client.Close(); return nil }, nil
@@ -248,7 +252,7 @@ func guide(err error) error {
 	case errors.As(err, &owner) && owner.URL == "":
 		way = "it does not serve: wait until it has ended, or end it"
 	case errors.As(err, &said) && said.Status == http.StatusUnauthorized:
-		way = "the server asks for a token, and this version cannot give one yet"
+		way = "--token-file or $FOLDHOST_TOKEN_FILE names the file whose first token is sent"
 	}
 	if way == "" {
 		return err
@@ -287,6 +291,7 @@ func failureOf(err error) failure {
 		target  *sqlite.TargetError
 		rule    *event.Error
 		at      *event.IndexError
+		tokens  *api.TokenFileError
 	)
 	switch {
 	case errors.As(err, &said):
@@ -310,6 +315,8 @@ func failureOf(err error) failure {
 		f.Code = "not-a-store"
 	case errors.As(err, &damaged):
 		f.Code = "damaged"
+	case errors.As(err, &tokens):
+		f.Code = "token-file-invalid"
 	case errors.As(err, &target):
 		f.Code = "target-invalid"
 	case errors.As(err, &rule):

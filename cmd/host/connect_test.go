@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/foldhost/foldhost/api"
 	"github.com/foldhost/foldhost/client"
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog/sqlite"
@@ -77,6 +78,7 @@ func TestFailures(t *testing.T) {
 		"format-newer":        &sqlite.NewerError{},
 		"not-a-store":         &sqlite.NotStoreError{},
 		"damaged":             &sqlite.DamagedError{},
+		"token-file-invalid":  fmt.Errorf("x: %w", &api.TokenFileError{File: "f"}),
 		"target-invalid":      &sqlite.TargetError{Err: errors.New("x")},
 		"header-invalid":      &event.Error{Code: event.HeaderInvalid},
 		"failed":              errors.New("x"),

@@ -23,7 +23,8 @@ type File struct {
 	Data, PluginDir, TokenFile string
 	// Listen is host:port, Durability is "full" or "relaxed"; empty where the file does not say.
 	Listen, Durability string
-	AllowedOrigins     []string
+	// AllowedOrigins are origins of pages, such as https://app.example.com.
+	AllowedOrigins []string
 	// Plugins by name, and Presets by name. Presets are carried: sessions cannot be created with one yet.
 	Plugins map[string]Plugin
 	Presets map[string]Preset

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net"
+	"net/url"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -48,7 +49,7 @@ func (r *reader) file(n *yaml.Node, f *File) {
 				r.fail(n, p, "is %q; it must be full or relaxed", f.Durability)
 			}
 		},
-		"allowedOrigins": func(n *yaml.Node, p string) { f.AllowedOrigins = r.texts(n, p) },
+		"allowedOrigins": func(n *yaml.Node, p string) { f.AllowedOrigins = r.origins(n, p) },
 		"plugins": func(n *yaml.Node, p string) {
 			r.named(n, p, func(name string, n *yaml.Node, p string) { f.Plugins[name] = r.plugin(n, p) })
 		},
@@ -197,6 +198,18 @@ func (r *reader) texts(n *yaml.Node, path string) (all []string) {
 			return nil
 		}
 		all = append(all, r.text(e, at))
+	}
+	return all
+}
+
+// origins reads a list of what browsers send as the Origin of a page.
+func (r *reader) origins(n *yaml.Node, path string) []string {
+	all := r.texts(n, path)
+	for i, origin := range all {
+		u, err := url.Parse(origin)
+		if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" || origin != u.Scheme+"://"+u.Host {
+			r.fail(n, fmt.Sprintf("%s[%d]", path, i), "is %q; an origin is a scheme, a host and perhaps a port, such as https://app.example.com, without a slash at its end", origin)
+		}
 	}
 	return all
 }

@@ -248,7 +248,7 @@ func TestWhatServeRefuses(t *testing.T) {
 		"one from the file":          {yaml: "listen: 0.0.0.0:7420\n", code: 1, says: "loopback"},
 		"a durability that is none":  {args: []string{"--durability", "some"}, code: 2, says: "relaxed"},
 		"an argument":                {args: []string{"here"}, code: 2},
-		"tokens":                     {yaml: "tokenFile: tokens\n", code: 1, says: "token"},
+		"tokens that are not there":  {yaml: "tokenFile: tokens\n", code: 1, says: "tokens"},
 		"plugins that are not there": {args: []string{"--plugins", "nowhere", "--listen", "127.0.0.1:0"}, code: 1, says: "nowhere"},
 		"a file for a directory":     {args: []string{"--data", "foldhost.yaml", "--listen", "127.0.0.1:0"}, code: 1, says: "not-a-directory"},
 	} {

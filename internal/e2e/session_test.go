@@ -328,7 +328,7 @@ func TestWrongUsageOfSessionAndStore(t *testing.T) {
 	for _, args := range []string{
 		"session", "session nothing", "session list here", "session list --limit 0", "session show", "session show a --at -2", "session tail a -n -1", "session create a b", "session append",
 		"session append a {", "session compact a 1", "session compact a x 2 {}", "session compact a 1 2 {", "session list --url here", "session list --url http://127.0.0.1:1 --data d",
-		"session list --token-file t", "store", "store nothing", "store backup", "store restore", "store salvage", "store backup f --url http://127.0.0.1:1",
+		"store", "store nothing", "store backup", "store restore", "store salvage", "store backup f --url http://127.0.0.1:1",
 	} {
 		dir := t.TempDir()
 		r := foldhost(t, dir, strings.Fields(args)...).want(t, 2)
