@@ -1,9 +1,10 @@
 package main
 
 import (
-	"cmp"
 	"context"
+	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -42,6 +43,9 @@ func serveCommand() *cobra.Command {
 	cmd.Flags().StringVar(&s.tokenFile, "token-file", "", "file of tokens, a line \"TOKEN scope[,scope…]\" each; without one only this machine is served, and asked for nothing ($FOLDHOST_TOKEN_FILE)")
 	cmd.Flags().StringVar(&s.listen, "listen", "", "address, of this machine alone unless there are tokens (default what the configuration says, or "+config.DefaultListen+"; $FOLDHOST_LISTEN)")
 	cmd.Flags().StringVar(&s.durability, "durability", "", "full: what is acknowledged is on disk; relaxed: power loss may take the last moments (default full; $FOLDHOST_DURABILITY)")
+	cmd.Flags().StringVar(&s.tlsCert, "tls-cert", "", "file of the certificate, and of those between it and the root, in PEM: serve HTTPS")
+	cmd.Flags().StringVar(&s.tlsKey, "tls-key", "", "file of its key, in PEM")
+	cmd.Flags().BoolVar(&s.printConfig, "print-config", false, "print what holds and where each value comes from, without secrets, and serve nothing")
 	return cmd
 }
 
@@ -49,70 +53,76 @@ func serveCommand() *cobra.Command {
 type server struct {
 	plugins pluginFlags
 	dataFlag
-	listen, durability, tokenFile string
+	listen, durability, tokenFile, tlsCert, tlsKey string
+	printConfig                                    bool
 }
 
 func (s *server) run(ctx context.Context, stdout io.Writer) (err error) {
-	plugins, err := s.plugins.options()
+	h, err := s.settle()
 	if err != nil {
 		return err
 	}
-	file := plugins.Config
-	var tokens *api.Tokens
-	if path := cmp.Or(s.tokenFile, os.Getenv("FOLDHOST_TOKEN_FILE"), file.TokenFile); path != "" {
-		if tokens, err = api.ReadTokens(path); err != nil {
-			return err
-		}
+	if s.printConfig {
+		return h.print(stdout)
 	}
-	durability, err := sqlite.ParseDurability(cmp.Or(s.durability, os.Getenv("FOLDHOST_DURABILITY"), file.Durability, sqlite.Full.String()))
+	durability, err := sqlite.ParseDurability(h.durability)
 	if err != nil {
 		return &usageError{err}
 	}
-	data, err := s.dir(file)
+	secure, err := h.tls()
 	if err != nil {
 		return err
 	}
-	plugins.CacheDir = filepath.Join(data, "plugin-descriptions")
+	var tokens *api.Tokens
+	if h.tokenFile != "" {
+		if tokens, err = api.ReadTokens(h.tokenFile); err != nil {
+			return err
+		}
+	}
+	h.plugins.CacheDir = filepath.Join(h.data, "plugin-descriptions")
 	level := slog.LevelWarn
 	if s.plugins.verbose {
 		level = slog.LevelDebug
 	}
 	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
 
-	address := cmp.Or(s.listen, os.Getenv("FOLDHOST_LISTEN"), file.Listen, config.DefaultListen)
-	if err := api.CheckAddress(ctx, address, tokens); err != nil {
+	if err := api.CheckAddress(ctx, h.listen, tokens); err != nil {
 		return err
 	}
 	// The store before the port: whoever starts a second host in a directory is to hear of the first one, and not that its port is taken.
-	store, err := sqlite.Open(ctx, data, sqlite.Options{Durability: durability, Logger: logger})
+	store, err := sqlite.Open(ctx, h.data, sqlite.Options{Durability: durability, Logger: logger})
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
-	listener, err := api.Listen(ctx, address, tokens)
+	listener, err := api.Listen(ctx, h.listen, tokens)
 	if err != nil {
 		return err
 	}
 	defer listener.Close()
 	url := "http://" + api.HostPort(listener.Addr())
-	if !api.Loopback(listener.Addr()) {
-		logger.Warn("tokens and sessions go over the network unencrypted, unless a proxy in front of the server has TLS", "address", listener.Addr().String())
+	names := namesOf(h.listen, listener.Addr())
+	if secure != nil {
+		url = "https://" + api.HostPort(listener.Addr())
+		listener = tls.NewListener(listener, secure)
+	} else if !api.Loopback(listener.Addr()) {
+		logger.Warn("tokens and sessions go over the network unencrypted, unless a proxy in front of the server has TLS: --tls-cert and --tls-key turn it on", "address", listener.Addr().String())
 	}
 	if err := store.Announce(url); err != nil {
 		return err
 	}
-	h, err := host.Open(host.Options{Store: store, Logger: logger, Plugins: plugins})
+	folding, err := host.Open(host.Options{Store: store, Logger: logger, Plugins: h.plugins})
 	if err != nil {
 		return err
 	}
 	defer func() {
 		late, cancel := context.WithTimeout(context.Background(), pluginGrace)
 		defer cancel()
-		err = errors.Join(err, h.CloseWithin(late))
+		err = errors.Join(err, folding.CloseWithin(late))
 	}()
-	a := api.New(api.Options{Host: h, Store: servedStore{store}, Logger: logger, Tokens: tokens, AllowedOrigins: file.AllowedOrigins, Names: namesOf(address, listener.Addr())})
+	a := api.New(api.Options{Host: folding, Store: servedStore{store}, Logger: logger, Tokens: tokens, AllowedOrigins: h.plugins.Config.AllowedOrigins, Names: names})
 	defer a.Close()
-	if err := render.Serving(stdout, url, data, tokens != nil); err != nil {
+	if err := render.Serving(stdout, url, h.data, tokens != nil); err != nil {
 		return err
 	}
 	return a.Serve(ctx, listener)
@@ -127,4 +137,19 @@ func namesOf(address string, at net.Addr) (names []string) {
 		names = append(names, machine)
 	}
 	return names
+}
+
+// tls is how to serve HTTPS, nil for plain HTTP.
+func (h *settings) tls() (*tls.Config, error) {
+	switch {
+	case h.tlsCert == "" && h.tlsKey == "":
+		return nil, nil
+	case h.tlsCert == "" || h.tlsKey == "":
+		return nil, &usageError{errors.New("--tls-cert and --tls-key belong together: name both")}
+	}
+	pair, err := tls.LoadX509KeyPair(h.tlsCert, h.tlsKey)
+	if err != nil {
+		return nil, fmt.Errorf("read the certificate %s and its key %s: %w", h.tlsCert, h.tlsKey, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }
