@@ -8,6 +8,7 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -116,15 +117,15 @@ func (c *call) body(optional bool) ([]byte, error) {
 	if c.r.ContentLength > limit {
 		return nil, tooLarge(c.r.ContentLength, limit, fmt.Sprintf("the body has %d bytes and the limit is %d", c.r.ContentLength, limit))
 	}
-	// Only a body that is read has to come in time: a stream has none and lives on.
-	c.conn.SetReadDeadline(time.Now().Add(c.api.o.BodyTimeout))
-	raw, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit))
-	c.conn.SetReadDeadline(time.Time{})
+	raw, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit)) // Which has to come in time; see bound.
+	if err == nil {
+		c.conn.SetReadDeadline(time.Time{}) // What listens for the end of the connection from now on waits as long as the work takes.
+	}
 	if _, much := errors.AsType[*http.MaxBytesError](err); much {
 		return nil, tooLarge(limit+1, limit, fmt.Sprintf("the body has more than %d bytes, which is the limit", limit))
 	}
 	if err != nil {
-		return nil, bodyInvalid("", "the body could not be read to its end: "+err.Error())
+		return nil, bodyInvalid("", c.brokenOff(err))
 	}
 	if len(raw) == 0 && optional && c.r.Header.Get("Content-Type") == "" {
 		return nil, nil
@@ -136,6 +137,14 @@ func (c *call) body(optional bool) ([]byte, error) {
 		return nil, nil
 	}
 	return raw, nil
+}
+
+// brokenOff says why a body has no end. What the network says of it names addresses, and is of no use to the sender.
+func (c *call) brokenOff(err error) string {
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Sprintf("the body did not come in time: it has %v", c.api.o.BodyTimeout)
+	}
+	return "the body broke off"
 }
 
 func tooLarge(size, limit int64, detail string) *Problem {

@@ -33,13 +33,19 @@ func (a *API) handler(need scope, f func(*call) error) http.Handler {
 				c.fail(&Problem{Status: http.StatusInternalServerError, Code: CodeInternal, Detail: "the server failed; its log says how"})
 			}
 		}()
+		c.bound(a.o.BodyTimeout)
 		err := c.admit(need)
+		if err == nil {
+			err = c.bodiless()
+		}
 		if err == nil {
 			err = f(c)
 		}
 		if err != nil {
 			c.fail(err)
+			return
 		}
+		c.bound(restTime)
 	})
 }
 
@@ -55,6 +61,7 @@ func (c *call) fail(err error) {
 		}
 		panic(http.ErrAbortHandler)
 	}
+	c.bound(restTime)
 	if p.allow != "" {
 		c.w.Header().Set("Allow", p.allow)
 	}
@@ -64,7 +71,28 @@ func (c *call) fail(err error) {
 	if p.Status == http.StatusServiceUnavailable {
 		c.w.Header().Set("Retry-After", "1")
 	}
+	if !c.held.has(scopeAdmin) {
+		p = p.public()
+	}
 	c.send(p.Status, "application/problem+json", p.AppendJSON(nil))
+}
+
+// restTime is how long what is left of a body, which nobody wants, may take to come: it is read so that the answer is, and has mostly come already.
+const restTime = 5 * time.Second
+
+// bound gives a body that is still to come so much time. The server waits for it before it answers, also when nobody reads it.
+func (c *call) bound(d time.Duration) {
+	if c.r.ContentLength != 0 {
+		c.conn.SetReadDeadline(time.Now().Add(d)) // A connection that has none is in memory.
+	}
+}
+
+// bodiless refuses the body of a GET: nobody reads it, and a stream would wait for it.
+func (c *call) bodiless() error {
+	if c.r.ContentLength != 0 && (c.r.Method == http.MethodGet || c.r.Method == http.MethodHead) {
+		return bodyInvalid("", "a GET has no body: say in the address what is wanted")
+	}
+	return nil
 }
 
 // json answers with a whole body.

@@ -125,12 +125,12 @@ func (a *arriving) Read(p []byte) (int, error) {
 	n, err := a.c.r.Body.Read(p)
 	a.read.Write(p[:n])
 	if err != nil && err != io.EOF {
-		err = &brokenOffError{err}
+		err = &brokenOffError{a.c.brokenOff(err)}
 	}
 	return n, err
 }
 
-// brokenOffError hides what it is made of from errors.Is.
-type brokenOffError struct{ err error }
+// brokenOffError does not say by errors.Is what it is made of.
+type brokenOffError struct{ text string }
 
-func (e *brokenOffError) Error() string { return "the body broke off: " + e.err.Error() }
+func (e *brokenOffError) Error() string { return e.text }

@@ -98,6 +98,22 @@ func (p *Problem) AppendJSON(dst []byte) []byte {
 	return append(dst, '}')
 }
 
+// public is the problem for those who may not administer the server: what comes from below may tell of its files and insides, and stands in its log.
+func (p *Problem) public() *Problem {
+	shown := *p
+	switch p.Code {
+	case CodeInternal:
+		shown.Detail = "the server failed; its log says how"
+	case CodeStoreReadOnly:
+		shown.Detail = "the store takes no changes since a write failed; reads go on"
+	case CodeDiskFull:
+		shown.Detail = "there is no room on the disk of the server: try again once there is"
+	case CodePluginUnavailable:
+		shown.Detail = "the plugin of this tool does not answer: try again later"
+	}
+	return &shown
+}
+
 // bodyInvalid refuses a request that makes no sense, whatever the session.
 func bodyInvalid(path, detail string) *Problem {
 	return &Problem{Status: http.StatusBadRequest, Code: CodeBodyInvalid, Path: path, Detail: detail}

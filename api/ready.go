@@ -25,7 +25,7 @@ func (c *call) ready() error {
 	miss := func(what, state, reason string) {
 		out = event.AppendString(append(append(out, comma...), `{"plugin":`...), what)
 		out = event.AppendString(append(out, `,"state":`...), state)
-		if reason != "" {
+		if reason != "" && c.held.has(scopeAdmin) { // A reason may name files.
 			out = event.AppendString(append(out, `,"reason":`...), reason)
 		}
 		out, comma = append(out, '}'), ","
