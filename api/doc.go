@@ -8,6 +8,10 @@
 // A request has its goroutine and nothing else. What they share is the hub: who follows which session, and of each key of a followed session the latest change. hub.go
 // says what guards it. While nobody follows anything the registry is not listened to.
 //
+// # Access
+//
+// A request is admitted before anything of it is read: its Host, its Origin, its token, and the scope that the route asks for. What decides is made with the API and not changed.
+//
 // # Streams
 //
 // A notification is only a doorbell: a bell with one place. Who hears it pulls: events from the log, from where it stands, and values from the hub, the latest of each
