@@ -27,8 +27,8 @@ run: build ## serve this machine with the plugins that ship; the data lies in bi
 test: ## every test once
 	$(GO) test ./...
 
-race: ## every test under the race detector, but for those that only run the binary, which is built without it
-	$(GO) test -race -count=1 $$($(GO) list ./... | grep -v -e /internal/e2e -e /internal/torture)
+race: ## every test under the race detector, in its short form, but for those that only run the binary, which is built without it
+	$(GO) test -race -short -count=1 $$($(GO) list ./... | grep -v -e /internal/e2e -e /internal/torture)
 
 lint: ## format, vet, staticcheck (built from tools/lint.mod, so that go.mod stays clean)
 	@unformatted=$$(gofmt -l .); if [ -n "$$unformatted" ]; then echo "run gofmt -w on:"; echo "$$unformatted"; exit 1; fi
