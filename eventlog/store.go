@@ -140,11 +140,16 @@ type Query struct {
 	// data. At least one event comes whatever its size.
 	Limit    int
 	MaxBytes int
+	// Positions asks for Page.Positions as well.
+	Positions bool
 }
 
 // Page is a part of an answer.
 type Page struct {
 	Events []event.Event
+	// Positions are the commit positions of Events, when they were asked for: those that Tail gives. Within a log they rise with the seq. A read that begins after a call
+	// has told the end of the store, as TailPage.End, sees all events up to there.
+	Positions []int64
 	// Next is where to go on: every matching event below it has been given. It is above From unless the answer is complete,
 	// which it is when Next ≥ End.
 	Next int64

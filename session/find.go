@@ -4,6 +4,7 @@ import (
 	"context"
 	"sync"
 
+	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
 )
 
@@ -26,6 +27,15 @@ func (t *Set) List(ctx context.Context, q eventlog.ListQuery) (eventlog.ListPage
 		return eventlog.ListPage{}, ErrClosed
 	}
 	return t.store.List(ctx, q)
+}
+
+// End says which store the sessions are in, and the commit position that was given last. Whoever reads a session from now on sees all events up to there.
+func (t *Set) End(ctx context.Context) (storeID string, position int64, err error) {
+	if t.closed.Load() {
+		return "", 0, ErrClosed
+	}
+	page, err := t.store.Tail(ctx, eventlog.TailQuery{After: event.MaxInteger, Types: []string{}})
+	return t.store.Identity().StoreID, page.End, err
 }
 
 // Live says whether a life of a session is live now, without touching it.

@@ -123,7 +123,13 @@ func (c *core) leave() {
 
 // Read gives a page of the events with from ≤ seq < to; to 0 or less is the end. types nil is every type. It does not touch the session.
 func (s *Session) Read(ctx context.Context, from, to int64, types []string) (eventlog.Page, error) {
-	page, err := s.set.store.Read(ctx, eventlog.Query{Life: s.life(), From: from, To: to, Types: types})
+	return s.Page(ctx, eventlog.Query{From: from, To: to, Types: types})
+}
+
+// Page is Read by a query, whose life is that of the session.
+func (s *Session) Page(ctx context.Context, q eventlog.Query) (eventlog.Page, error) {
+	q.Life = s.life()
+	page, err := s.set.store.Read(ctx, q)
 	return page, notFound(err)
 }
 

@@ -189,6 +189,15 @@ var breakings = []struct {
 			return page, err
 		}
 	}},
+	{"a read knows the positions that a tail gives", "counts positions from the first of a page", func(b *broken) {
+		b.read = func(ctx context.Context, q eventlog.Query) (eventlog.Page, error) {
+			page, err := b.Store.Read(ctx, q)
+			for i := range page.Positions {
+				page.Positions[i] = page.Positions[0] + int64(i)
+			}
+			return page, err
+		}
+	}},
 	{"pages join to the whole answer", "loses the event after a page", func(b *broken) {
 		b.read = func(ctx context.Context, q eventlog.Query) (eventlog.Page, error) {
 			page, err := b.Store.Read(ctx, q)

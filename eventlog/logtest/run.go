@@ -73,6 +73,7 @@ var laws = []law{
 	{"a tail gives its types", tailTypes},
 	{"a tail passes deleted logs", tailDeleted},
 	{"a tail waits at the end", tailEnd},
+	{"a read knows the positions that a tail gives", readPositions},
 
 	{"a list starts at the latest commit", listOrder},
 	{"pages of a list join", listPages},

@@ -220,6 +220,9 @@ func (s *SlowStore) Read(ctx context.Context, q eventlog.Query) (eventlog.Page, 
 				i++
 			}
 			page.Events = page.Events[:i:i]
+			if page.Positions != nil {
+				page.Positions = page.Positions[:i:i]
+			}
 		}
 		s.count(0, len(page.Events))
 		return page, err

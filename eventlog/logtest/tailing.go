@@ -138,3 +138,34 @@ func tailEnd(k kit) {
 		k.Fatalf("after the end: %+v, the commit was %+v", got, c)
 	}
 }
+
+func readPositions(k kit) {
+	k.interleaved()
+	k.create("long", row(0, several("t0", 2500)...)...) // which a store may have to take in parts
+	k.append("long", row(2500, "t1", "t0")...)
+	want := map[string][]int64{}
+	for _, e := range k.tail(eventlog.TailQuery{}) {
+		want[e.Life.ID] = append(want[e.Life.ID], e.Position)
+	}
+	for id, all := range want {
+		for _, types := range [][]string{nil, {"t0"}, {"t1", "seed"}, {}} {
+			for _, limit := range []int{0, 3, 700} {
+				for q := (eventlog.Query{Life: life(id), From: 1, Types: types, Limit: limit, Positions: true}); ; {
+					page, err := k.Read(k.Context(), q)
+					if err != nil || len(page.Positions) != len(page.Events) {
+						k.Fatalf("Read(%+v): %d positions for %d events, %v", q, len(page.Positions), len(page.Events), err)
+					}
+					for i, e := range page.Events {
+						if page.Positions[i] != all[e.Seq] {
+							k.Fatalf("Read(%+v): event %d of %s is at %d, and in the tail at %d", q, e.Seq, id, page.Positions[i], all[e.Seq])
+						}
+					}
+					if page.Next >= page.End {
+						break
+					}
+					q.From = page.Next
+				}
+			}
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package memory
 
 import (
+	"sort"
 	"sync"
 
 	"github.com/foldhost/foldhost/event"
@@ -16,6 +17,8 @@ type log struct {
 
 	mu     sync.RWMutex
 	events chunks[event.Event]
+	// runs say which positions the events have.
+	runs []run
 	// byType finds the events of a type without looking at the others.
 	byType map[string]*typeIndex
 	keys   map[string]eventlog.KeyRecord
@@ -25,6 +28,23 @@ type log struct {
 
 	// place is guarded by order.mu.
 	place place
+}
+
+// run is where positions begin to count on with the seqs, up to the next run.
+type run struct{ seq, position int64 }
+
+// placed notes that the events from seq on have positions from position on. It needs l.mu, or a log that nobody else has seen.
+func (l *log) placed(seq, position int64) {
+	if n := len(l.runs); n == 0 || l.runs[n-1].position+seq-l.runs[n-1].seq != position {
+		l.runs = append(l.runs, run{seq, position})
+	}
+}
+
+// position is that of an event. It needs l.mu.
+func (l *log) position(seq int64) int64 {
+	i := sort.Search(len(l.runs), func(i int) bool { return l.runs[i].seq > seq })
+	r := l.runs[i-1]
+	return r.position + seq - r.seq
 }
 
 // typeIndex lists the seqs of the events of one type, ascending.

@@ -36,6 +36,12 @@ func (s *Store) Read(ctx context.Context, q eventlog.Query) (eventlog.Page, erro
 	} else {
 		page.Events, page.Next = l.readTypes(q.Types, q.From, end, room)
 	}
+	if q.Positions {
+		page.Positions = make([]int64, len(page.Events))
+		for i := range page.Events {
+			page.Positions[i] = l.position(page.Events[i].Seq)
+		}
+	}
 	return page, nil
 }
 

@@ -92,6 +92,9 @@ func (s *Store) Create(ctx context.Context, c eventlog.Creation) (eventlog.Info,
 	s.logs[c.Header.ID] = l
 	commit := eventlog.Commit{Seq: l.events.len(), Time: time.Now().UnixMilli()}
 	commit.Position = s.order.commit(l, 0, commit.Seq, commit.Time)
+	if commit.Seq > 0 {
+		l.placed(0, commit.Position-commit.Seq+1)
+	}
 	l.keep(c.Key, digest, commit)
 	return s.order.info(l), nil
 }
@@ -180,6 +183,7 @@ func (s *Store) commit(l *log, b *eventlog.Batch) eventlog.Commit {
 	}
 	commit.Seq = l.events.len()
 	commit.Position = s.order.commit(l, commit.First, commit.Seq, commit.Time)
+	l.placed(commit.First, commit.Position-(commit.Seq-commit.First)+1)
 	l.keep(b.Key, b.Digest, commit)
 	return commit
 }
@@ -220,7 +224,7 @@ func (s *Store) Delete(ctx context.Context, life eventlog.Life) error {
 	delete(s.logs, life.ID)
 	s.order.remove(l)
 	// The commit order may still point at the log for a while; its events go now.
-	l.events, l.byType, l.keys, l.keyOrder, l.rows = chunks[event.Event]{}, nil, nil, nil, rows{}
+	l.events, l.runs, l.byType, l.keys, l.keyOrder, l.rows = chunks[event.Event]{}, nil, nil, nil, nil, rows{}
 	return nil
 }
 

@@ -92,7 +92,7 @@ type reader struct {
 	begin, end                      *sqlite3.Stmt
 	log, list, name, number, key    *sqlite3.Stmt
 	events, seqs, event, tail, bulk *sqlite3.Stmt
-	last, rows, past                *sqlite3.Stmt
+	last, rows, past, staged, place *sqlite3.Stmt
 }
 
 // namesMax bounds the types that a connection remembers; real logs have some dozens.
@@ -118,7 +118,9 @@ func (r *reader) prepare() error {
 			LEFT JOIN logs l ON l.n = e.log LEFT JOIN bulks b ON b.log = e.log WHERE e.id > ? AND e.id <= ? ORDER BY e.id`,
 		&r.bulk: `SELECT b.position, b.log, b.events, l.id, l.incarnation FROM bulks b
 			JOIN logs l ON l.n = b.log WHERE b.position > ? ORDER BY b.position LIMIT 1`,
-		&r.last: lastPosition,
+		&r.staged: "SELECT position, events FROM bulks WHERE log = ?",
+		&r.place:  "SELECT id FROM events WHERE log = ? AND seq = ?",
+		&r.last:   lastPosition,
 		// A row of a cut beyond the log is not one of this log.
 		&r.rows: "SELECT key, cut, seq, data, sum FROM rows WHERE log = ? AND cut < ?",
 		&r.past: "SELECT key, cut, seq, data, sum FROM past WHERE log = ? AND key = ? AND seq <= ? AND cut < ? ORDER BY seq DESC",

@@ -117,6 +117,9 @@ func (s *Store) Read(ctx context.Context, q eventlog.Query) (page eventlog.Page,
 		} else {
 			page.Events, page.Next, err = r.readTypes(&l, q.Types, q.From, end, room)
 		}
+		if err == nil && q.Positions {
+			page.Positions, err = r.positions(&l, page.Events)
+		}
 		return err
 	})
 	if err != nil {
@@ -155,6 +158,30 @@ func (r *reader) readRange(l *log, from, end int64, room paging.Room) (events []
 		return nil, 0, err
 	}
 	return events, next, nil
+}
+
+// positions are those of events of a log, in the state of the database that they were read from.
+func (r *reader) positions(l *log, events []event.Event) ([]int64, error) {
+	var b bulk
+	if _, err := first(r.staged, func(st *sqlite3.Stmt) { b.position, b.events = st.ColumnInt64(0), st.ColumnInt64(1) }, l.n); err != nil {
+		return nil, err
+	}
+	positions := make([]int64, len(events))
+	for i := range events {
+		seq := events[i].Seq
+		if seq < b.events {
+			positions[i] = b.position - b.events + 1 + seq
+			continue
+		}
+		found, err := first(r.place, func(st *sqlite3.Stmt) { positions[i] = st.ColumnInt64(0) }, l.n, seq)
+		if err != nil {
+			return nil, err
+		}
+		if !found {
+			return nil, missing(l, seq)
+		}
+	}
+	return positions, nil
 }
 
 func missing(l *log, seq int64) error {
