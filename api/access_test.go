@@ -31,7 +31,7 @@ var scopesOf = map[string][]string{
 	"open": {"GET /healthz", "GET /readyz"},
 	"read": {
 		"GET /v1/sessions", "GET /v1/sessions/{id}", "GET /v1/sessions/{id}/events", "GET /v1/sessions/{id}/history", "GET /v1/sessions/{id}/projections", "GET /v1/sessions/{id}/surface",
-		"GET /v1/sessions/{id}/messages", "GET /v1/sessions/{id}/export", "GET /v1/sessions/{id}/stream", "GET /v1/tools", "GET /v1/projections",
+		"GET /v1/sessions/{id}/messages", "GET /v1/sessions/{id}/export", "GET /v1/sessions/{id}/stream", "GET /v1/stream", "POST /v1/stream", "GET /v1/tools", "GET /v1/projections",
 	},
 	"append": {
 		"POST /v1/sessions", "POST /v1/import", "POST /v1/sessions/{id}/events", "POST /v1/sessions/{id}/fork", "POST /v1/sessions/{id}/compact", "POST /v1/sessions/{id}/recover",

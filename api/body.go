@@ -111,6 +111,22 @@ func (o *object) list(name string) ([]json.RawMessage, error) {
 	return elements, nil
 }
 
+// names reads a field that must be an array of strings, nil when it is missing.
+func (o *object) names(name string) ([]string, error) {
+	list, err := o.list(name)
+	if list == nil || err != nil {
+		return nil, err
+	}
+	names := make([]string, len(list))
+	for i, raw := range list {
+		var ok bool
+		if names[i], ok = event.String(raw); !ok {
+			return nil, bodyInvalid(fmt.Sprintf("$.%s[%d]", name, i), "it must be a string")
+		}
+	}
+	return names, nil
+}
+
 // body reads the bytes of the body.
 func (c *call) body(optional bool) ([]byte, error) {
 	limit := c.api.o.MaxBodyBytes

@@ -19,13 +19,21 @@
 // for WriteTimeout is given up.
 //
 // The order on a stream is: session/subscribed; session/reset when the log does not have the position that was asked for; the events after the position up to a cut C;
-// session/baseline, the block of C; then events, each before the values that it caused. How it comes about, step by step:
+// session/baseline, the block of C; then events, each before the values that it caused. So it is for each session of a stream of many. How it comes about, step by step:
 //
 //  1. The stream follows: from here on commits and changes ring.
 //  2. It keeps the session live, so that everything that happens to its values is told; a session that is not live has nobody who would.
 //  3. It asks the store for the length of the log, and says so.
 //  4. It takes a snapshot, which fixes C, and again if C is below that length.
-//  5. It reads the log up to C, sends the baseline, and then goes round: take changes, read the log to its end, send the events, send the changes.
+//  5. It reads the log, sends the baseline before the first event beyond C, and then goes round: take changes, read the log to its end, send the events, send the changes.
+//
+// A stream of many sessions does each step for all of them before the next: their followers share one bell, and a round is one for all, with one flush. What it has on top is
+// the row. An id is a commit position and has to say of every session where it is, so events go out by their commit positions, whichever session they are of. Before a round reads
+// any log it asks the store for the last position given, and sends nothing beyond. It holds a page of each log, a part of a page of the store.
+//
+// Where sessions begin at different places, as those of POST with positions of their own, or those that begin now beside one that begins earlier, there are positions that are behind the
+// beginning of one and before that of another: who went on from there would get what was not asked for. What is sent up to the last of the beginnings has no id. By the incarnation and the
+// seq of each session one can go on at any time.
 //
 // # Interleavings
 //
@@ -43,6 +51,16 @@
 //     keeps it again, which opens it, and compares a new snapshot with what was shown. Where nothing differs nothing is sent.
 //   - Followed while it is deleted: the same signal, and keeping it says that there is no such life any more. Reads of the log say so too. Either ends the stream
 //     with session/deleted. A successor of the same id is another life, and what is told of one is not shown on the stream of the other.
+//   - In a row, a commit to a with a lower position than one to b, that is published later: the bell of b rings, and both are sent in their order, since the logs are read to the last
+//     position given, published or not. The values of a follow when they are told.
+//   - In a row, a commit after the last position was asked for and before its log is read: the page has it, and it is left for the next round, or else one to another log that was
+//     read already, with a position between, would come after it. Its bell rings after that, so there is a next round.
+//   - In a row, one of the sessions is deleted: whatever is done with it next, reading, cutting or keeping it, says so. It is told by session/deleted and dropped; the events of the others stand
+//     where they stood. What was deleted before the stream looked at it is told by session/unknown. With the last one the stream ends.
+//   - Gone on with by an id, one of the sessions is another life by now: what was committed of that behind the id is sent. Whether that is all of it the incarnation and the seqs say; a
+//     position of its own is answered by session/reset, as on a stream of one.
+//   - Gone on with by an id beside positions of their own, which the request has from its beginning: of each session what is behind both is sent, and what session/reset has said is not said
+//     again, since it was said before the first id.
 //   - A unit is registered or released: a new key is told to nobody by itself, so the feed's word about registrations makes every stream compare a snapshot.
 //   - The listener of the registry is taken away and another added: what the first still says comes with its number, and is not heard.
 //   - Stop: streams and reads that wait end, with whole frames. Appends that wait for their turn are finished.

@@ -18,7 +18,14 @@ const (
 	frameUnavailable = "session/projection-unavailable"
 	frameRemoved     = "session/projection-removed"
 	frameDeleted     = "session/deleted"
+	frameUnknown     = "session/unknown"
 )
+
+// mark is the id of a frame that moves the position: "<incarnation>:<seq>", or "<storeId>:<commit position>" on a stream of many sessions. The zero mark is none.
+type mark struct {
+	life string
+	at   int64
+}
 
 // frames makes the frames of one session. What it appends never holds a line break where a frame must not have one: JSON escapes them in strings, and nothing is
 // sent with white space outside.
@@ -31,10 +38,13 @@ func (f frames) open(dst []byte, kind string) []byte {
 }
 
 // openAt is open for a frame that moves the position.
-func (f frames) openAt(dst []byte, kind string, seq int64) []byte {
+func (f frames) openAt(dst []byte, kind string, m mark) []byte {
+	if m.life == "" {
+		return f.open(dst, kind)
+	}
 	dst = append(append(append(dst, "event: "...), kind...), "\nid: "...)
-	dst = append(append(dst, f.incarnation...), ':')
-	return f.data(append(strconv.AppendInt(dst, seq, 10), '\n'), kind)
+	dst = append(append(dst, m.life...), ':')
+	return f.data(append(strconv.AppendInt(dst, m.at, 10), '\n'), kind)
 }
 
 func (f frames) data(dst []byte, kind string) []byte {
@@ -65,16 +75,16 @@ func (f frames) reset(dst []byte, reason string) []byte {
 	return shut(text(f.open(dst, frameReset), "reason", reason))
 }
 
-func (f frames) baseline(dst []byte, b *registry.Block) []byte {
-	dst = append(f.openAt(dst, frameBaseline, b.AsOfSeq), ',')
+func (f frames) baseline(dst []byte, b *registry.Block, m mark) []byte {
+	dst = append(f.openAt(dst, frameBaseline, m), ',')
 	// The fields of the block stand beside those of the frame.
 	at := len(dst)
 	dst = b.AppendJSON(dst)
 	return append(append(dst[:at], dst[at+1:]...), "\n\n"...)
 }
 
-func (f frames) event(dst []byte, ev *event.Event) []byte {
-	dst = append(f.openAt(dst, frameEvent, ev.Seq), `,"event":`...)
+func (f frames) event(dst []byte, ev *event.Event, m mark) []byte {
+	dst = append(f.openAt(dst, frameEvent, m), `,"event":`...)
 	return shut(ev.AppendJSON(dst))
 }
 
@@ -93,3 +103,5 @@ func (f frames) removed(dst []byte, key string, rev int64) []byte {
 }
 
 func (f frames) deleted(dst []byte) []byte { return shut(f.open(dst, frameDeleted)) }
+
+func (f frames) unknown(dst []byte) []byte { return shut(f.open(dst, frameUnknown)) }

@@ -46,7 +46,7 @@ type stamped struct {
 	version uint64
 }
 
-// follower is one who waits. bell has one place: it says that there may be something, and never what.
+// follower is one who waits. bell has one place, and may be that of several followers: it says that there may be something, and never what.
 type follower struct {
 	hub   *hub
 	id    string
@@ -74,9 +74,12 @@ func (h *hub) close() {
 	}
 }
 
-// follow makes a follower of a session, whether there is one or not. What happens from now on rings its bell, until it leaves.
-func (h *hub) follow(id string, reads bool) *follower {
-	f := &follower{hub: h, id: id, reads: reads, bell: make(chan struct{}, 1)}
+// newBell makes one.
+func newBell() chan struct{} { return make(chan struct{}, 1) }
+
+// follow makes a follower of a session, whether there is one or not. What happens from now on rings the bell, until it leaves.
+func (h *hub) follow(id string, reads bool, bell chan struct{}) *follower {
+	f := &follower{hub: h, id: id, reads: reads, bell: bell}
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if reads {

@@ -347,13 +347,22 @@ type frame struct {
 	done                    bool
 }
 
-// follow opens a stream.
+// follow opens a stream of one session.
 func (s *server) follow(id, query string, headers ...string) *follower {
 	s.t.Helper()
+	return s.open(http.MethodGet, "/v1/sessions/"+id+"/stream"+query, "", headers...)
+}
+
+// open opens a stream.
+func (s *server) open(method, path, body string, headers ...string) *follower {
+	s.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+"/v1/sessions/"+id+"/stream"+query, nil)
+	r, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		s.t.Fatal(err)
+	}
+	if body != "" {
+		r.Header.Set("Content-Type", "application/json")
 	}
 	for _, h := range headers {
 		name, value, _ := strings.Cut(h, ": ")

@@ -17,9 +17,7 @@ type position struct {
 
 // position reads where a stream is to go on. Last-Event-ID is what a browser sends by itself when it connects again, and so is newer than what stands in the address.
 func (c *call) position(q *query) position {
-	if id := c.r.Header.Get("Last-Event-ID"); id != "" {
-		p, ok := parsePosition(id)
-		p.strange = !ok || p.incarnation == ""
+	if p := c.sentPosition(); p.given {
 		return p
 	}
 	if !q.has("after") {
@@ -28,6 +26,16 @@ func (c *call) position(q *query) position {
 	p, ok := parsePosition(q.text("after"))
 	if !ok {
 		q.fail("after is %q: it must be the id of a frame, or the seq of the last event that is known, -1 for none", q.text("after"))
+	}
+	return p
+}
+
+// sentPosition reads what came as Last-Event-ID.
+func (c *call) sentPosition() (p position) {
+	if id := c.r.Header.Get("Last-Event-ID"); id != "" {
+		var ok bool
+		p, ok = parsePosition(id)
+		p.strange = !ok || p.incarnation == ""
 	}
 	return p
 }
@@ -51,7 +59,9 @@ func parsePosition(text string) (p position, ok bool) {
 const (
 	// resetIncarnation: the position belongs to another life of the session.
 	resetIncarnation = "incarnation"
-	// resetBeyondEnd: the log does not reach so far.
+	// resetStore: the position belongs to another store.
+	resetStore = "store"
+	// resetBeyondEnd: the log, or the store, does not reach so far.
 	resetBeyondEnd = "beyond-end"
 	// resetUnknown: it is no position of this stream.
 	resetUnknown = "unknown"

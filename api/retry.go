@@ -19,20 +19,9 @@ func (c *call) retrySession() error {
 	if err != nil {
 		return err
 	}
-	list, err := o.list("keys")
+	keys, err := o.names("keys")
 	if err != nil {
 		return err
-	}
-	var keys []string
-	if o.has("keys") {
-		keys = []string{}
-	}
-	for i, raw := range list {
-		key, ok := event.String(raw)
-		if !ok {
-			return bodyInvalid("$.keys["+strconv.Itoa(i)+"]", "a key is a string")
-		}
-		keys = append(keys, key)
 	}
 	s, err := c.api.sessions.Open(c.r.Context(), c.r.PathValue("id"))
 	if err != nil {

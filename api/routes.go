@@ -35,6 +35,8 @@ func routes() map[string]route {
 		"GET /v1/sessions/{id}/export":        {scopeRead, (*call).exportLog},
 		"POST /v1/import":                     {scopeAppend, (*call).importLog},
 		"GET /v1/sessions/{id}/stream":        {scopeRead, (*call).streamSession},
+		"GET /v1/stream":                      {scopeRead, (*call).streamSessions},
+		"POST /v1/stream":                     {scopeRead, (*call).streamListed},
 		"POST /v1/sessions/{id}/tools/{name}": {scopeAppend, (*call).callTool},
 		"GET /v1/tools":                       {scopeRead, (*call).listTools},
 		"GET /v1/projections":                 {scopeRead, (*call).listProjections},

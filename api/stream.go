@@ -3,9 +3,13 @@ package api
 import (
 	"context"
 	"errors"
+	"math"
 	"net/http"
+	"reflect"
+	"slices"
 	"time"
 
+	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/registry"
 	"github.com/foldhost/foldhost/session"
@@ -14,24 +18,47 @@ import (
 // flushBytes is about how many bytes of frames are gathered before they are sent: few enough to hold for each stream, and enough that writing them is not what takes the time.
 const flushBytes = 64 << 10
 
-// stream follows one session for one reader. It belongs to the goroutine of its request. The package comment tells the order of frames and why it holds.
+// stream follows sessions for one reader. It belongs to the goroutine of its request. The package comment tells the order of frames and why it holds.
 type stream struct {
 	*call
+	parts []*part
+	// bell is that of all followers.
+	bell chan struct{}
+	// types are the event types that go out: nil is all, empty none.
+	types []string
+	// many is how the events of many sessions are put in a row; nil on a stream of one, whose log is in order.
+	many *row
+	out  []byte
+	beat *time.Ticker
+	// places are what wait waits for.
+	places []reflect.SelectCase
+}
+
+// part is one session of a stream.
+type part struct {
 	session  *session.Session
 	follower *follower
 	frames   frames
 	view     view
-	// types are the event types that go out: nil is all, empty none.
-	types []string
+	// last is where the log ended when it was looked at first, and reset why it does not have the position that was asked for.
+	last  int64
+	reset string
 	// pos is the last event that was looked at: what goes out next is after it.
 	pos int64
+	// block is the baseline until it was sent, and later what is compared.
+	block registry.Block
+	based bool
 	// lost is closed when the session went cold although it is kept, or was deleted; release ends keeping it. again says that it was opened anew, so that what is
 	// shown has to be compared.
 	lost    <-chan struct{}
 	release func()
 	again   bool
-	out     []byte
-	beat    *time.Ticker
+	gone    bool
+	// events are read and not sent, with their commit positions on a stream of many. Once reading has begun, next is where it goes on and end where it stops.
+	events    []event.Event
+	positions []int64
+	begun     bool
+	next, end int64
 }
 
 // errEnd ends a stream without an error.
@@ -39,48 +66,90 @@ var errEnd = errors.New("the stream ends")
 
 func (c *call) streamSession() error {
 	q := c.query("after", "events", "keys")
-	from, types, keys := c.position(q), q.list("events"), q.list("keys")
-	if len(types) == 1 && types[0] == "all" {
-		types = nil
-	}
-	if len(types) == 1 && types[0] == "none" {
-		types = []string{}
-	}
+	from, types, keys := c.position(q), eventTypes(q.list("events")), q.list("keys")
 	if q.err != nil {
 		return q.err
 	}
 	if c.api.stopping() {
 		return stopping()
 	}
-	s, _, err := c.find()
+	st := &stream{call: c, types: types, bell: newBell()}
+	defer st.leave()
+	p, info, err := st.join(c.r.PathValue("id"), keys)
 	if err != nil {
 		return err
 	}
-	f := c.api.hub.follow(s.ID(), true) // Before the first look, so that nothing falls between the two.
-	defer f.leave()
-	form := frames{s.ID(), s.Incarnation()}
-	st := &stream{call: c, session: s, follower: f, frames: form, types: types, view: view{frames: form, keys: keys, shown: map[string]shown{}}}
-	if st.lost, st.release, err = s.Keep(c.r.Context()); err != nil {
-		return err
+	p.pos = p.last
+	if p.reset = from.lost(info.Incarnation, p.last); p.reset == "" && from.given {
+		p.pos = from.seq
 	}
-	defer func() { st.release() }()
-	info, err := s.Info(c.r.Context())
-	if err != nil {
-		return err
-	}
-	st.begin(http.StatusOK, "text/event-stream")
-	if c.r.Method == http.MethodHead {
+	return st.serve(nil)
+}
+
+// eventTypes reads which events go out: nil is all, empty none.
+func eventTypes(list []string) []string {
+	if len(list) == 1 && list[0] == "all" {
 		return nil
 	}
-	st.beat = time.NewTicker(c.api.o.Heartbeat)
+	if len(list) == 1 && list[0] == "none" {
+		return []string{}
+	}
+	return list
+}
+
+// join makes a session a part of the stream. It follows first, so that nothing falls between that and the first look.
+func (st *stream) join(id string, keys []string) (*part, eventlog.Info, error) {
+	ctx := st.r.Context()
+	p := &part{follower: st.api.hub.follow(id, true, st.bell)}
+	s, info, err := st.api.sessions.Find(ctx, id)
+	if err == nil {
+		p.lost, p.release, err = s.Keep(ctx)
+	}
+	if err == nil {
+		info, err = s.Info(ctx)
+	}
+	if err != nil {
+		p.leave()
+		return nil, info, err
+	}
+	form := frames{s.ID(), s.Incarnation()}
+	p.session, p.frames, p.last = s, form, info.Seq-1
+	p.view = view{frames: form, keys: keys, shown: map[string]shown{}}
+	st.parts = append(st.parts, p)
+	return p, info, nil
+}
+
+// leave lets go of the session, once.
+func (p *part) leave() {
+	if p.gone {
+		return
+	}
+	p.gone, p.lost, p.events, p.positions, p.block = true, nil, nil, nil, registry.Block{}
+	p.follower.leave()
+	if p.release != nil {
+		p.release()
+	}
+}
+
+func (st *stream) leave() {
+	for _, p := range st.parts {
+		p.leave()
+	}
+}
+
+// serve answers with the stream, which begins with some frames.
+func (st *stream) serve(first []byte) error {
+	st.begin(http.StatusOK, "text/event-stream")
+	if st.r.Method == http.MethodHead {
+		return nil
+	}
+	st.beat = time.NewTicker(st.api.o.Heartbeat)
 	defer st.beat.Stop()
-	switch err := st.run(info.Seq-1, from); {
-	case errors.Is(err, errEnd), c.r.Context().Err() != nil:
-	case is[*eventlog.NotFoundError](err):
-		st.out = st.frames.deleted(st.out)
-		_ = st.flush()
+	st.out = first
+	switch err := st.run(st.r.Context()); {
+	case errors.Is(err, errEnd), errors.Is(err, session.ErrClosed), st.r.Context().Err() != nil:
 	case is[*lateError](err):
-		c.api.o.Logger.Info("api: a stream was closed because nobody reads it", "session", s.ID(), "error", err)
+		st.api.o.Logger.Info("api: a stream was closed because nobody reads it", "path", st.r.URL.Path, "error", err)
 	default:
 		return err
 	}
@@ -94,31 +163,33 @@ func (st *stream) begin(status int, kind string) {
 }
 
 // run is the whole stream: what was there up to a cut, then what comes.
-func (st *stream) run(last int64, from position) error {
-	ctx := st.r.Context()
-	st.out = st.frames.subscribed(st.out, last, st.api.host.Epoch(), st.api.o.Heartbeat.Milliseconds())
+func (st *stream) run(ctx context.Context) error {
+	for _, p := range st.parts {
+		st.out = p.frames.subscribed(st.out, p.last, st.api.host.Epoch(), st.api.o.Heartbeat.Milliseconds())
+		if p.reset != "" {
+			st.out = p.frames.reset(st.out, p.reset)
+		}
+	}
 	if err := st.flush(); err != nil {
 		return err
 	}
-	// At least up to where the log reached a moment ago: what is committed may not be published yet.
-	block, err := st.cut(ctx, last)
-	if err != nil {
+	for _, p := range st.parts {
+		// At least up to where the log reached a moment ago: what is committed may not be published yet.
+		if err := st.cut(ctx, p, p.last); err != nil {
+			return err
+		}
+		if p.reset != "" {
+			p.pos = p.block.AsOfSeq
+		}
+	}
+	if err := st.pull(ctx); err != nil {
 		return err
 	}
-	st.pos = last
-	if reason := from.lost(st.session.Incarnation(), last); reason != "" {
-		st.out = st.frames.reset(st.out, reason)
-		st.pos = block.AsOfSeq
-	} else if from.given {
-		st.pos = from.seq
+	for _, p := range st.parts {
+		st.baseline(p)
 	}
-	if err := st.pull(ctx, block.AsOfSeq+1); err != nil {
-		return err
-	}
-	st.view.baseline(&block)
-	st.out = st.frames.baseline(st.out, &block)
 	for {
-		// At the beginning too: the bell may have been heard while the cut was waited for.
+		// At the beginning too: the bell may have been heard while the cuts were waited for.
 		if err := st.round(ctx); err != nil {
 			return err
 		}
@@ -128,116 +199,230 @@ func (st *stream) run(last int64, from position) error {
 	}
 }
 
+// baseline sends that of a session, once.
+func (st *stream) baseline(p *part) {
+	if p.based || p.gone {
+		return
+	}
+	m := mark{p.frames.incarnation, p.block.AsOfSeq}
+	if st.many != nil {
+		m = st.many.mark(st.many.at)
+	}
+	p.view.baseline(&p.block)
+	st.out = p.frames.baseline(st.out, &p.block, m)
+	p.based, p.block = true, registry.Block{}
+}
+
 // round sends what there is: first the events, then the values that they caused.
 func (st *stream) round(ctx context.Context) error {
-	// Values are taken before the log is read, so that the log has every event that they contain. What is newer by then is for the next round.
-	changes, look := st.follower.take(st.session.Incarnation())
-	var block registry.Block
-	if look = look || st.again; look {
-		var err error
-		if block, err = st.cut(ctx, -1); err != nil {
-			return err
+	// Values are taken before the logs are read, so that the logs have every event that they contain. What is newer by then is for the next round.
+	type news struct {
+		changes []registry.Change
+		look    bool
+	}
+	all := make([]news, len(st.parts))
+	for i, p := range st.parts {
+		if p.gone {
+			continue
 		}
-		st.again = false
-	}
-	if err := st.pull(ctx, 0); err != nil {
-		return err
-	}
-	for i := range changes {
-		st.out = st.view.change(st.out, &changes[i])
-		if err := st.flushFull(); err != nil {
-			return err
-		}
-	}
-	if look {
-		st.out = st.view.compare(st.out, &block)
-	}
-	return st.flush()
-}
-
-// wait returns when there may be something to send.
-func (st *stream) wait(ctx context.Context) error {
-	for {
-		select {
-		case <-st.follower.bell:
-			return nil
-		case <-st.lost:
-			return st.reopen(ctx)
-		case <-st.beat.C:
-			st.out = append(st.out, ": still here\n\n"...)
-			if err := st.flush(); err != nil {
+		n := &all[i]
+		n.changes, n.look = p.follower.take(p.session.Incarnation())
+		if n.look = n.look || p.again; n.look {
+			p.again = false
+			if err := st.cut(ctx, p, -1); err != nil {
 				return err
 			}
-		case <-st.api.stopped:
-			st.out = append(st.out, ": the server stops\n\n"...)
-			_ = st.flush()
-			return errEnd
-		case <-ctx.Done():
-			return errEnd
 		}
 	}
-}
-
-// reopen keeps the session again, which went cold although it was kept. It is the way to hear of a deletion as well.
-func (st *stream) reopen(ctx context.Context) error {
-	st.release()
-	lost, release, err := st.session.Keep(ctx)
-	if errors.Is(err, session.ErrClosed) {
-		return errEnd
-	}
-	if err != nil {
+	if err := st.pull(ctx); err != nil {
 		return err
 	}
-	st.lost, st.release, st.again = lost, release, true
-	return nil
-}
-
-// cut is a snapshot that contains the event least.
-func (st *stream) cut(ctx context.Context, least int64) (block registry.Block, err error) {
-	for {
-		err = st.api.host.Projections(ctx, st.session, func(rs *registry.Session) error {
-			block, err = rs.SnapshotWithin(ctx, baselineWait, narrow(st.view.keys)...)
-			return err
-		})
-		if errors.Is(err, session.ErrClosed) {
-			return block, errEnd
+	for i, p := range st.parts {
+		if p.gone {
+			continue
 		}
-		if err != nil || block.AsOfSeq >= least {
-			return block, err
-		}
-		// The event is about to be published, and whoever publishes it rings.
-		if err := st.wait(ctx); err != nil {
-			return block, err
-		}
-	}
-}
-
-// pull sends the events after pos up to and without to; 0 is the end that the log has when its first page is read, so that a log that
-// grows faster than its reader reads does not keep values away from it.
-func (st *stream) pull(ctx context.Context, to int64) error {
-	if st.types != nil && len(st.types) == 0 {
-		st.pos = max(st.pos, to-1)
-		return nil
-	}
-	if to > 0 && st.pos+1 >= to {
-		return nil
-	}
-	for {
-		page, err := st.session.Read(ctx, st.pos+1, to, st.types)
-		if err != nil {
-			return err
-		}
-		for i := range page.Events {
-			st.out = st.frames.event(st.out, &page.Events[i])
+		for k := range all[i].changes {
+			st.out = p.view.change(st.out, &all[i].changes[k])
 			if err := st.flushFull(); err != nil {
 				return err
 			}
 		}
-		if st.pos = max(st.pos, page.Next-1); page.Next >= page.End {
-			return nil
+		if all[i].look {
+			st.out = p.view.compare(st.out, &p.block)
+			p.block = registry.Block{}
 		}
-		to = page.End
 	}
+	if err := st.flush(); err != nil {
+		return err
+	}
+	if st.parts = slices.DeleteFunc(st.parts, func(p *part) bool { return p.gone }); len(st.parts) == 0 {
+		return errEnd
+	}
+	return nil
+}
+
+// without goes on without a session that an error says is not there any more. Other errors are those of the stream.
+func (st *stream) without(p *part, err error) error {
+	if !is[*eventlog.NotFoundError](err) {
+		return err
+	}
+	if !p.gone {
+		st.out = p.frames.deleted(st.out)
+		p.leave()
+	}
+	return nil
+}
+
+// wait returns when there may be something to send.
+func (st *stream) wait(ctx context.Context) error {
+	const bell, beat, stopped, done, lost = 0, 1, 2, 3, 4
+	st.places = append(st.places[:0], receive(st.bell), receive(st.beat.C), receive(st.api.stopped), receive(ctx.Done()))
+	for _, p := range st.parts {
+		st.places = append(st.places, receive(p.lost))
+	}
+	for {
+		switch i, _, _ := reflect.Select(st.places); i {
+		case bell:
+			return nil
+		case beat:
+			st.out = append(st.out, ": still here\n\n"...)
+			if err := st.flush(); err != nil {
+				return err
+			}
+		case stopped:
+			st.out = append(st.out, ": the server stops\n\n"...)
+			_ = st.flush()
+			return errEnd
+		case done:
+			return errEnd
+		default:
+			p := st.parts[i-lost]
+			return st.without(p, p.reopen(ctx))
+		}
+	}
+}
+
+// receive is a place of reflect.Select; what is nil is never ready.
+func receive[T any](c <-chan T) reflect.SelectCase {
+	return reflect.SelectCase{Dir: reflect.SelectRecv, Chan: reflect.ValueOf(c)}
+}
+
+// reopen keeps the session again, which went cold although it was kept. It is the way to hear of a deletion as well.
+func (p *part) reopen(ctx context.Context) error {
+	p.release()
+	lost, release, err := p.session.Keep(ctx)
+	if err != nil {
+		return err
+	}
+	p.lost, p.release, p.again = lost, release, true
+	return nil
+}
+
+// cut takes a snapshot that contains the event least.
+func (st *stream) cut(ctx context.Context, p *part, least int64) error {
+	for !p.gone {
+		err := st.api.host.Projections(ctx, p.session, func(rs *registry.Session) (err error) {
+			p.block, err = rs.SnapshotWithin(ctx, baselineWait, narrow(p.view.keys)...)
+			return err
+		})
+		if err != nil || p.block.AsOfSeq >= least {
+			return st.without(p, err)
+		}
+		// The event is about to be published, and whoever publishes it rings.
+		if err := st.wait(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// pull sends the events after the places of the parts, up to the ends that their logs have when it begins, so that a log that grows faster than its reader reads does not keep
+// values away from it. Before the first event beyond its cut a session has its baseline.
+func (st *stream) pull(ctx context.Context) error {
+	end := int64(math.MaxInt64)
+	if st.many != nil {
+		var err error
+		// Every event up to here is seen by the reads that follow, so none can come later that belongs before one that is sent.
+		if _, end, err = st.api.sessions.End(ctx); err != nil {
+			return err
+		}
+	}
+	for none := st.types != nil && len(st.types) == 0; !none; {
+		var first *part
+		least := end
+		for _, p := range st.parts {
+			if err := st.fill(ctx, p); err != nil {
+				return err
+			}
+			if len(p.events) == 0 {
+				continue
+			}
+			if st.many == nil {
+				first = p
+			} else if at := p.positions[0]; at <= least {
+				first, least = p, at
+			}
+		}
+		if first == nil {
+			break
+		}
+		if err := st.send(first); err != nil {
+			return err
+		}
+	}
+	for _, p := range st.parts {
+		p.events, p.positions, p.begun = nil, nil, false
+	}
+	if st.many != nil {
+		st.many.at, st.many.whole = end, min(st.many.whole, end)
+	}
+	return nil
+}
+
+// send sends the next event of a session.
+func (st *stream) send(p *part) error {
+	ev := &p.events[0]
+	if !p.based && ev.Seq > p.block.AsOfSeq {
+		st.baseline(p)
+	}
+	m := mark{p.frames.incarnation, ev.Seq}
+	if st.many != nil {
+		st.many.at = p.positions[0]
+		m = st.many.mark(st.many.at)
+		p.positions = p.positions[1:]
+	}
+	st.out = p.frames.event(st.out, ev, m)
+	p.pos, p.events = ev.Seq, p.events[1:]
+	return st.flushFull()
+}
+
+// fill reads on when nothing that was read is left.
+func (st *stream) fill(ctx context.Context, p *part) error {
+	for !p.gone && len(p.events) == 0 {
+		q := eventlog.Query{Types: st.types}
+		if p.begun {
+			if p.pos = max(p.pos, p.next-1); p.next >= p.end {
+				return nil
+			}
+			q.To = p.end
+		}
+		q.From = p.pos + 1
+		if st.many != nil {
+			q.Positions, q.MaxBytes = true, rowBytes
+		}
+		page, err := p.session.Page(ctx, q)
+		if err != nil {
+			if err = st.without(p, err); err != nil {
+				return err
+			}
+			continue
+		}
+		p.events, p.positions, p.next = page.Events, page.Positions, page.Next
+		if !p.begun {
+			p.begun, p.end = true, page.End
+		}
+	}
+	return nil
 }
 
 // flushFull sends frames when there are many.
