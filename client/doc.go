@@ -11,7 +11,7 @@
 //
 // # Streams
 //
-// Stream follows a session and gives frames in the order in which the server sends them. It holds one frame. What a reader keeps of a stream is best kept in this order: first what the frame
+// Stream follows a session, and Follow several on one connection; they give frames in the order in which the server sends them. They hold one frame. What a reader keeps of a stream is best kept in this order: first what the frame
 // says, then its position; a stream that begins at that position later goes on behind it.
 //
 // # The store

@@ -7,7 +7,7 @@ import (
 	"github.com/foldhost/foldhost/event"
 )
 
-// Frame is what comes on a stream: *SubscribedFrame, *ResetFrame, *EventFrame, *BaselineFrame, *ProjectionFrame, *UnavailableFrame, *RemovedFrame or *DeletedFrame.
+// Frame is what comes on a stream: *SubscribedFrame, *ResetFrame, *EventFrame, *BaselineFrame, *ProjectionFrame, *UnavailableFrame, *RemovedFrame, *DeletedFrame or *UnknownFrame.
 type Frame interface {
 	// Session is the id of the session that it is about, and JSON the frame as it came.
 	Session() string
@@ -77,8 +77,11 @@ type RemovedFrame struct {
 	Rev int64
 }
 
-// DeletedFrame: the session was deleted. Nothing follows.
+// DeletedFrame: the session was deleted. Nothing of it follows.
 type DeletedFrame struct{ frame }
+
+// UnknownFrame: there is no such session, of those that Follow was to follow. Nothing of it follows.
+type UnknownFrame struct{ frame }
 
 // readFrame reads a message of a stream. It is nil for a kind that this version does not know.
 func readFrame(m message) (Frame, error) {
@@ -123,6 +126,8 @@ func readFrame(m message) (Frame, error) {
 		return &RemovedFrame{all, in.Key, in.Rev}, nil
 	case "session/deleted":
 		return &DeletedFrame{all}, nil
+	case "session/unknown":
+		return &UnknownFrame{all}, nil
 	}
 	return nil, nil
 }

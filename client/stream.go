@@ -23,7 +23,8 @@ func Position(seq int64) string { return strconv.FormatInt(seq, 10) }
 
 // StreamOptions say what to follow.
 type StreamOptions struct {
-	// After is where to begin: the Position of a frame that is known already, FromStart, or Position(seq). Empty is what comes from now on.
+	// After is where to begin: the Position of a frame that is known already, FromStart, or Position(seq). Empty is what comes from now on. For Follow it is where those sessions begin that
+	// say nothing themselves.
 	After string
 	// Events are the types of events to give, and Keys those whose values; nil is all, empty is none.
 	Events, Keys []string
@@ -48,21 +49,105 @@ var errSilent = errors.New("nothing came any more, not even a heartbeat")
 // It ends with a DeletedFrame, also when the session turns out to have been deleted meanwhile; at ctx's end, with a *NetworkError around its error; and at an error that would come
 // again, such as an *Error for a session that there is not.
 func (c *Client) Stream(ctx context.Context, id string, o StreamOptions) iter.Seq2[Frame, error] {
+	return c.frames(ctx, o, func() course { return &single{id: id, o: o, place: place{after: o.After}} })
+}
+
+// frames reads a stream, anew for each range over it.
+func (c *Client) frames(ctx context.Context, o StreamOptions, begin func() course) iter.Seq2[Frame, error] {
 	return func(yield func(Frame, error) bool) {
-		s := &stream{c: c, id: id, o: o, after: o.After, yield: yield}
+		s := &stream{c: c, o: o, course: begin(), yield: yield}
 		if err := s.run(ctx); err != nil && !errors.Is(err, errEnough) {
 			yield(nil, err)
 		}
 	}
 }
 
-// stream is one that is being read. It belongs to the goroutine that reads.
-type stream struct {
-	c  *Client
+// course is what is followed, and where it stands.
+type course interface {
+	doing() string
+	// request is how to go on from there.
+	request() (*request, error)
+	// note takes from a frame where the stream stands. It gives the frame to pass on; moved says that it came further, with an event or to a baseline, and over that nothing follows.
+	note(f Frame) (pass Frame, moved, over bool)
+	// last gives a frame that ends the stream in place of an error of the server, if there is one.
+	last(e *Error) Frame
+}
+
+// place is where one session stands.
+type place struct {
+	// after is the position of what was given last, and incarnation the life that was met last.
+	after, incarnation string
+}
+
+// note takes from a frame of the session where it stands. Positions are those of the session, whichever stream it comes on.
+func (p *place) note(f Frame) (moved bool) {
+	switch f := f.(type) {
+	case *SubscribedFrame:
+		p.incarnation = f.Incarnation
+		switch {
+		case p.after == "": // "From now on" is from here on, also if this connection ends before it has said anything else.
+			p.after = p.position(f.LastSeq)
+		case !strings.Contains(p.after, ":"): // A bare seq is of the life that there is now, and not of a later one.
+			p.after = f.Incarnation + ":" + p.after
+		}
+	case *EventFrame:
+		f.Position = p.position(f.Event.Seq)
+		p.after, moved = f.Position, true
+	case *BaselineFrame:
+		f.Position = p.position(f.Block.AsOfSeq)
+		p.after, moved = f.Position, true
+	}
+	return moved
+}
+
+func (p *place) position(seq int64) string { return p.incarnation + ":" + Position(seq) }
+
+// deleted says of a session that it is not there any more, where the server does not.
+func deleted(id string) *DeletedFrame {
+	return &DeletedFrame{frame{id, fmt.Appendf(nil, `{"type":"session/deleted","sessionId":%s}`, event.AppendString(nil, id))}}
+}
+
+// single is the course of one session.
+type single struct {
 	id string
 	o  StreamOptions
-	// after is the position of what was given last.
-	after string
+	place
+}
+
+func (s *single) doing() string { return fmt.Sprintf("follow session %q", s.id) }
+
+func (s *single) request() (*request, error) {
+	r, err := onSession(http.MethodGet, "follow session %q", s.id, "/stream")
+	if err != nil {
+		return nil, err
+	}
+	if s.after != "" {
+		r.set("after", s.after)
+	}
+	if r.list("events", s.o.Events); s.o.Events != nil && len(s.o.Events) == 0 {
+		r.set("events", "none")
+	}
+	r.list("keys", s.o.Keys)
+	return r, nil
+}
+
+func (s *single) note(f Frame) (pass Frame, moved, over bool) {
+	_, over = f.(*DeletedFrame)
+	return f, s.place.note(f), over
+}
+
+func (s *single) last(e *Error) Frame {
+	if e.Code == CodeSessionNotFound && s.incarnation != "" {
+		return deleted(s.id)
+	}
+	return nil
+}
+
+// stream is one that is being read. It belongs to the goroutine that reads.
+type stream struct {
+	c      *Client
+	o      StreamOptions
+	course course
 	// met says that there was a connection once, moved that the last one came further than the one before: with an event, or to its baseline.
 	met, moved bool
 	yield      func(Frame, error) bool
@@ -74,14 +159,16 @@ func (s *stream) run(ctx context.Context) error {
 		s.moved = false
 		err := s.connect(ctx)
 		if ctx.Err() != nil && !errors.Is(err, errEnough) {
-			return &NetworkError{Doing: s.doing(), Err: context.Cause(ctx)}
+			return &NetworkError{Doing: s.course.doing(), Err: context.Cause(ctx)}
 		}
 		if s.moved {
 			failures = 1
 		}
-		if e, ok := errors.AsType[*Error](err); ok && e.Code == CodeSessionNotFound && s.met {
-			s.yield(&DeletedFrame{frame{s.id, fmt.Appendf(nil, `{"type":"session/deleted","sessionId":%s}`, event.AppendString(nil, s.id))}}, nil)
-			return nil
+		if e, ok := errors.AsType[*Error](err); ok {
+			if f := s.course.last(e); f != nil {
+				s.yield(f, nil)
+				return nil
+			}
 		}
 		tries := s.o.Tries
 		if tries == 0 && !s.met {
@@ -95,27 +182,18 @@ func (s *stream) run(ctx context.Context) error {
 			s.o.Broken(err, wait)
 		}
 		if pause(ctx, wait) != nil {
-			return &NetworkError{Doing: s.doing(), Err: context.Cause(ctx)}
+			return &NetworkError{Doing: s.course.doing(), Err: context.Cause(ctx)}
 		}
 	}
 }
 
-func (s *stream) doing() string { return fmt.Sprintf("follow session %q", s.id) }
-
 // connect reads one connection to its end, which is never without an error.
 func (s *stream) connect(ctx context.Context) error {
-	r, err := onSession(http.MethodGet, "follow session %q", s.id, "/stream")
+	r, err := s.course.request()
 	if err != nil {
 		return err
 	}
 	r.head("Accept", "text/event-stream")
-	if s.after != "" {
-		r.set("after", s.after)
-	}
-	if r.list("events", s.o.Events); s.o.Events != nil && len(s.o.Events) == 0 {
-		r.set("events", "none")
-	}
-	r.list("keys", s.o.Keys)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	silence := &watchdog{limit: connectTime, bite: func() { cancel(errSilent) }}
@@ -146,32 +224,15 @@ func (s *stream) connect(ctx context.Context) error {
 		if f == nil {
 			continue
 		}
-		s.note(f, silence)
-		if !s.yield(f, nil) {
+		if sub, is := f.(*SubscribedFrame); is {
+			s.met = true
+			silence.limit = silentBeats*time.Duration(sub.HeartbeatMs)*time.Millisecond + silentMore
+		}
+		f, moved, over := s.course.note(f)
+		s.moved = s.moved || moved
+		if f != nil && !s.yield(f, nil) || over {
 			return errEnough
 		}
-		if _, gone := f.(*DeletedFrame); gone {
-			return errEnough
-		}
-	}
-}
-
-// note takes from a frame where the stream stands.
-func (s *stream) note(f Frame, silence *watchdog) {
-	switch f := f.(type) {
-	case *SubscribedFrame:
-		s.met = true
-		silence.limit = silentBeats*time.Duration(f.HeartbeatMs)*time.Millisecond + silentMore
-		switch {
-		case s.after == "": // "From now on" is from here on, also if this connection ends before it has said anything else.
-			s.after = f.Incarnation + ":" + Position(f.LastSeq)
-		case !strings.Contains(s.after, ":"): // A bare seq is of the life that there is now, and not of a later one.
-			s.after = f.Incarnation + ":" + s.after
-		}
-	case *EventFrame:
-		s.after, s.moved = f.Position, true
-	case *BaselineFrame:
-		s.after, s.moved = f.Position, true
 	}
 }
 
