@@ -6,9 +6,11 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 )
 
-// lock is held by the process that owns a directory. The system lets go of it when the process ends, by whatever means, so a lock that is held has a living owner.
+// lock is held by the process that owns a directory. The system lets go of it when the process ends, by whatever means, so a lock that is held has a living owner,
+// or one that died a moment ago.
 type lock struct{ file *os.File }
 
 // acquire takes the lock of a directory and writes the pid into it, or gives *LockedError.
@@ -17,7 +19,7 @@ func acquire(dir string) (*lock, error) {
 	if err != nil {
 		return nil, dirError(dir, err)
 	}
-	if err := lockFile(f); err != nil {
+	if err := lockDead(f); err != nil {
 		defer f.Close()
 		if errors.Is(err, errLocked) {
 			pid, url := readOwner(f)
@@ -34,6 +36,26 @@ func acquire(dir string) (*lock, error) {
 }
 
 var errLocked = errors.New("locked")
+
+// forkTime is how long the lock of an owner that is dead is waited for, lookAgain how often. A process that the owner was about to start when it was killed has its open files until
+// it runs its own program, some milliseconds later.
+const (
+	forkTime  = 2 * time.Second
+	lookAgain = 5 * time.Millisecond
+)
+
+// lockDead is lockFile that waits when the owner is dead already.
+func lockDead(f *os.File) error {
+	for late := time.Now().Add(forkTime); ; time.Sleep(lookAgain) {
+		err := lockFile(f)
+		if !errors.Is(err, errLocked) || time.Now().After(late) {
+			return err
+		}
+		if pid, _ := readOwner(f); pid == 0 || !isDead(pid) {
+			return err
+		}
+	}
+}
 
 // sign writes who the owner is, over what one before has written: the pid and, once there is one, the URL, a line each. It is for people, errors and those who
 // look for a running host; nothing here depends on it. Emptied first, so that nobody reads the pid of one owner with the URL of another.

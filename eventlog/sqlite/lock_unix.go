@@ -21,3 +21,6 @@ func lockFile(f *os.File) error {
 		}
 	}
 }
+
+// isDead says that there is no process with this id.
+func isDead(pid int) bool { return errors.Is(unix.Kill(pid, 0), unix.ESRCH) }
