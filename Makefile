@@ -4,6 +4,7 @@ GO        ?= go
 LINT      := -modfile=tools/lint.mod
 FUZZTIME  ?= 10s
 TORTURE_KILLS ?= 300
+SOAK_ROUNDS ?= 1000
 BENCHTIME ?= 300ms
 
 PLUGINS   := todo imagelimits title tokenusage
@@ -54,8 +55,8 @@ generate: ## code made from other files; needs protoc, which nothing else does
 generate-check: ## the committed code is what its sources give; needs protoc
 	pluginproto/generate.sh --check
 
-soak: ## 1,000 rounds of crash and restart leak nothing
-	FOLDHOST_SOAK_ROUNDS=1000 $(GO) test -count=1 -run 'CrashAndRestart|CrashesAndRestarts' ./host ./host/launch
+soak: ## SOAK_ROUNDS rounds of crash and restart leak nothing
+	FOLDHOST_SOAK_ROUNDS=$(SOAK_ROUNDS) $(GO) test -count=1 -run 'CrashAndRestart|CrashesAndRestarts' ./host ./host/launch
 
 torture: ## kill a host TORTURE_KILLS times while it appends; nothing acknowledged is lost
 	TORTURE_KILLS=$(TORTURE_KILLS) $(GO) test -count=1 -timeout 3h -v -run NothingAcknowledged ./internal/torture
