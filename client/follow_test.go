@@ -8,7 +8,6 @@ import (
 	"iter"
 	"math/rand/v2"
 	"net/http"
-	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -196,14 +195,8 @@ func TestFollowOutlivesItsServer(t *testing.T) {
 	for _, id := range []string{"s", "gone", "again"} {
 		fill(t, first.client(), id, 1)
 	}
-	var now *server
-	net := http.DefaultTransport.(*http.Transport).Clone()
-	defer net.CloseIdleConnections()
-	c := dial(t, client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: carrier(func(r *http.Request) (*http.Response, error) {
-		r.URL.Host = strings.TrimPrefix(now.url, "http://")
-		return net.RoundTrip(r)
-	})}})
-	now = first
+	now := first
+	c := dialMoving(t, &now)
 	r := followAll(t, c, client.StreamOptions{}, "s", "gone", "again")
 	for range 3 {
 		frameOf[*client.SubscribedFrame](r)

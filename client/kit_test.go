@@ -198,3 +198,14 @@ func cut(t testing.TB, target string, next func() int64) *cutting {
 	})
 	return &cutting{"http://" + l.Addr().String(), func() int { mu.Lock(); defer mu.Unlock(); return cuts }}
 }
+
+// dialMoving makes a client of a server that may be another one by the next request: each goes to what now points to.
+func dialMoving(t *testing.T, now **server) *client.Client {
+	t.Helper()
+	net := http.DefaultTransport.(*http.Transport).Clone()
+	t.Cleanup(net.CloseIdleConnections)
+	return dial(t, client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: carrier(func(r *http.Request) (*http.Response, error) {
+		r.URL.Host = strings.TrimPrefix((*now).url, "http://")
+		return net.RoundTrip(r)
+	})}})
+}

@@ -195,14 +195,8 @@ func TestAStreamOutlivesItsServer(t *testing.T) {
 	first := serve(t, store, api.Options{})
 	fill(t, first.client(), "s", 1)
 	fill(t, first.client(), "gone", 1)
-	var now *server
-	net := http.DefaultTransport.(*http.Transport).Clone()
-	defer net.CloseIdleConnections()
-	c := dial(t, client.Options{URL: "http://localhost", HTTP: &http.Client{Transport: carrier(func(r *http.Request) (*http.Response, error) {
-		r.URL.Host = strings.TrimPrefix(now.url, "http://")
-		return net.RoundTrip(r)
-	})}})
-	now = first
+	now := first
+	c := dialMoving(t, &now)
 	r, gone := follow(t, c, "s", client.StreamOptions{}), follow(t, c, "gone", client.StreamOptions{})
 	for _, r := range []*reading{r, gone} {
 		frameOf[*client.SubscribedFrame](r)
