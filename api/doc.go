@@ -3,6 +3,9 @@
 // It carries and holds no domain knowledge: what an event may look like, what a log is and what values are is decided below. It owns the
 // shapes on the wire, the codes of problems, and the order of frames on a stream. It never re-encodes an event or a value.
 //
+// openapi.json describes all of it. The tests hold every exchange of theirs against it, both ways: a field, a parameter, a status that is not in it fails them, and so does one in it
+// that they have not seen.
+//
 // # State
 //
 // A request has its goroutine and nothing else. What they share is the hub: who follows which session, and of each key of a followed session the latest change. hub.go

@@ -5,8 +5,11 @@ func Routes() map[string]string {
 	all := map[string]string{}
 	for pattern, r := range routes() {
 		all[pattern] = r.scope.String()
-		if r.scope == scopeOpen {
+		switch r.scope {
+		case scopeOpen:
 			all[pattern] = "open"
+		case scopeKnown:
+			all[pattern] = "known"
 		}
 	}
 	return all
@@ -20,3 +23,6 @@ func ParseTokens(text []byte) (tokens []string, err *TokenFileError) {
 	}
 	return tokens, err
 }
+
+// Description is the OpenAPI document.
+func Description() []byte { return description }

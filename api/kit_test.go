@@ -25,7 +25,7 @@ import (
 	"github.com/foldhost/foldhost/unit"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(contracted{m}) }
 
 // patient is for what must come, and is never waited out by a test that passes.
 const patient = time.Minute
@@ -81,7 +81,7 @@ func serve(t testing.TB, change ...func(*options)) *server {
 		c(&o)
 	}
 	s := compose(t, o)
-	web := httptest.NewServer(s.api)
+	web := httptest.NewServer(described().watch(s.api))
 	s.url, s.http = web.URL, web.Client()
 	end := s.close
 	s.close = func() {
@@ -98,7 +98,10 @@ func compose(t testing.TB, o options) *server {
 	t.Helper()
 	o.host.Store = o.store
 	o.host.Logger = slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
-	h := host.New(o.host)
+	h, err := host.Open(o.host)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, def := range o.units {
 		if _, err := h.Register("test", def); err != nil {
 			t.Fatal(err)

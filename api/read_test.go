@@ -88,7 +88,7 @@ func TestProjections(t *testing.T) {
 		s.get(path).want(200).same(`{"epoch":"*","gen":"*","asOfSeq":2,"values":{"steps":3,"others":0},"revs":{"steps":"*","others":"*"}}`)
 		s.get(path + "?keys=steps,nope").want(200).same(`{"epoch":"*","gen":"*","asOfSeq":2,"values":{"steps":3},"revs":{"steps":"*"}}`)
 		s.get(path + "?keys=").want(200).same(`{"epoch":"*","gen":"*","asOfSeq":2,"values":{},"revs":{}}`)
-		s.get(path + "?minSeq=2&keys=steps").want(200).same(`{"epoch":"*","gen":"*","asOfSeq":2,"values":{"steps":3},"revs":"*"}`)
+		s.get(path + "?minSeq=2&keys=steps&wait=1s").want(200).same(`{"epoch":"*","gen":"*","asOfSeq":2,"values":{"steps":3},"revs":"*"}`)
 		for at, n := range []int{0, 1, 2, 3} {
 			s.get(fmt.Sprintf("%s?keys=steps&at=%d", path, at-1)).want(200).
 				same(fmt.Sprintf(`{"epoch":"*","gen":"*","asOfSeq":%d,"historical":true,"values":{"steps":%d},"revs":"*"}`, at-1, n))

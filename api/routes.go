@@ -42,6 +42,7 @@ func routes() map[string]route {
 		"GET /v1/projections":                 {scopeRead, (*call).listProjections},
 		"GET /v1/plugins":                     {scopeAdmin, (*call).listPlugins},
 		"POST /v1/plugins/{name}/restart":     {scopeAdmin, (*call).restartPlugin},
+		"GET /v1/openapi.json":                {scopeKnown, (*call).describe},
 		"GET /v1/store":                       {scopeAdmin, (*call).storeStats},
 		"POST /v1/store/check":                {scopeAdmin, (*call).checkStore},
 		"POST /v1/store/backup":               {scopeAdmin, (*call).backupStore},

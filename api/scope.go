@@ -6,7 +6,7 @@ type scope uint8
 const (
 	// scopeOpen asks nothing: whether the server lives is no secret, and who asks for it has no token.
 	scopeOpen scope = iota + 1
-	// scopeKnown is held with every token: there is nothing behind it but the answer that there is nothing.
+	// scopeKnown is held with every token: what is behind it is the same for everybody, as that there is nothing.
 	scopeKnown
 	// scopeRead: what is in sessions, and streams of it. scopeAppend: what adds to them. scopeAdmin: what takes away, what costs, and what tells of the server itself.
 	scopeRead
