@@ -127,20 +127,24 @@ func TestWhatIsWrongInARegistrationIsRefusedAndTheRestServes(t *testing.T) {
 }
 
 func TestAnotherVersionOfAKeyIsRefusedForWhoComesLater(t *testing.T) {
-	// Both start at once, so that who comes first is not known: one of them serves, and the other is named.
+	// Both start at once and offer their units one by one, so that who comes first with which is not known: of each unit one of them serves, and the other is named.
 	h := openHost(t, plugs{"a": wrong(t, "version=1"), "b": wrong(t, "version=2", "owns=b/thing")})
-	first, second := "a", "b"
-	if len(plugin(t, h, "a").Refused) > 0 {
-		first, second = "b", "a"
-	}
-	same(t, "units that the first is refused", len(plugin(t, h, first).Refused), 0)
-	var conflict *registry.VersionConflictError
-	for _, r := range plugin(t, h, second).Refused {
-		if !errors.As(r.Err, &conflict) || conflict.By.Plugin != first {
-			t.Errorf("refused %v", r)
+	first, other := "a", map[string]string{"a": "b", "b": "a"}
+	refused := map[string]int{}
+	for name := range other {
+		for _, r := range plugin(t, h, name).Refused {
+			if conflict, ok := errors.AsType[*registry.VersionConflictError](r.Err); !ok || conflict.By.Plugin != other[name] {
+				t.Errorf("refused %v", r)
+			}
+			if refused[r.Name]++; r.Name == "sum" {
+				first = other[name]
+			}
 		}
 	}
-	same(t, "units that the second is refused", len(plugin(t, h, second).Refused), 3)
+	same(t, "units that one of them is refused", len(refused), 3)
+	for name, n := range refused {
+		same(t, "plugins that are refused "+name, n, 1)
+	}
 	s := newSession(t, h, "s")
 	step(t, s, 4)
 	same(t, "the value", value(t, h, s, "sum"), "4")
@@ -148,7 +152,7 @@ func TestAnotherVersionOfAKeyIsRefusedForWhoComesLater(t *testing.T) {
 	if err := h.StopPlugin(t.Context(), first); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "the second is refused nothing", func() bool { return len(plugin(t, h, second).Refused) == 0 })
+	eventually(t, "the other is refused nothing", func() bool { return len(plugin(t, h, other[first]).Refused) == 0 })
 	step(t, s, 5)
 	same(t, "the value", value(t, h, s, "sum"), "9")
 }
