@@ -73,5 +73,6 @@
 // It needs no state here: a key goes into the store with what it made and commits with it. A twin in flight waits for its turn like any other append and finds the key.
 // What a request makes elsewhere than in the session it names is found by its id: that of a child or of a new session comes from the key when none is given,
 // and the session that was made keeps the key too. So a twin that comes second finds that the id is taken, and by whom. A fork claims the key in its source first: whatever
-// happens between the claim and the child, the same request can be made again and no other has the key.
+// happens between the claim and the child, the same request can be made again and no other has the key. The call of a tool is one whose answer the log does not tell: it is kept with
+// the key, and twins wait in the host, so that a tool is called once for all of them.
 package api

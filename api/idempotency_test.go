@@ -27,12 +27,16 @@ var idempotent = map[string]struct {
 	"fork without anything": {"/v1/sessions/s/fork", ``, ""},
 	"compact":               {"/v1/sessions/s/compact", `{"start":1,"end":1,"message":` + message("sum") + `}`, "surface-range-invalid"},
 	"recover":               {"/v1/sessions/s/recover", `{}`, ""},
+	"tool":                  {"/v1/sessions/s/tools/set_goal", `{"arguments":{"goal":1}}`, ""},
+	"tool that refuses":     {"/v1/sessions/s/tools/set_goal", `{"arguments":{"goal":"refuse"}}`, ""},
+	"tool, wrong arguments": {"/v1/sessions/s/tools/set_goal", ``, ""},
 }
 
 // prepared starts a server over a store with the session of idempotent, unless it is there.
 func prepared(t *testing.T, store eventlog.Store) *server {
 	t.Helper()
 	s := serve(t, func(o *options) { o.store = store })
+	s.add(goals("goal"))
 	if s.get("/v1/sessions/s").status == http.StatusNotFound {
 		s.create("s")
 		s.post("/v1/sessions/s/events", `{"events":[`+turn(1)+`,{"type":"turn/start","data":{"turn":2}}]}`).want(200)

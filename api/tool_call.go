@@ -18,14 +18,15 @@ func (c *call) callTool() error {
 	if err != nil {
 		return err
 	}
-	if len(c.r.Header.Values("Idempotency-Key")) > 0 {
-		return bodyInvalid("", "the call of a tool takes no Idempotency-Key: what it answers is not kept, and so could not be given again")
+	once, err := c.once(o.raw)
+	if err != nil {
+		return err
 	}
 	s, err := c.api.sessions.Open(c.r.Context(), c.r.PathValue("id"))
 	if err != nil {
 		return err
 	}
-	result, err := c.api.host.CallTool(c.r.Context(), s, c.r.PathValue("name"), o.fields["arguments"])
+	result, err := c.api.host.CallToolOnce(c.r.Context(), s, c.r.PathValue("name"), o.fields["arguments"], once)
 	if err != nil {
 		return err
 	}

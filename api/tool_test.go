@@ -76,12 +76,50 @@ func TestToolCall(t *testing.T) {
 	s.post(path, `{"arguments":{"a":1,"a":1}}`).problem(400, "body-invalid", `"path":"$.arguments.a"`)
 	s.post(path, `{"args":{}}`).problem(400, "body-invalid", `"path":"$.args"`)
 	s.post(path+"?keys=a", `{}`).problem(400, "body-invalid")
-	s.post(path, `{"arguments":{"goal":1}}`, "Idempotency-Key: k").problem(400, "body-invalid")
+	s.post(path, `{"arguments":{"goal":1}}`, "Idempotency-Key: a b").problem(400, "body-invalid")
 	s.post("/v1/sessions/s/tools/none", `{}`).problem(404, "tool-not-found")
 	s.post("/v1/sessions/nobody/tools/set_goal", `{"arguments":{"goal":1}}`).problem(404, "session-not-found")
 	s.get(path).problem(405, "method-not-allowed")
 	if got := len(s.seqs("s")); got != 2 {
 		t.Errorf("%d events", got)
+	}
+}
+
+// A key is for what came to an end: what failed is tried again, and what was done is told again when its plugin has gone.
+func TestAToolThatWasCalledBefore(t *testing.T) {
+	s := serve(t)
+	calls, fail := 0, true
+	remove, err := s.host.Add(goals("goal", func(r *host.Resident) {
+		call := r.Tools[0].Call
+		r.Tools[0].Call = func(ctx context.Context, c unit.ToolCall) (unit.ToolResult, error) {
+			if calls++; fail {
+				return unit.ToolResult{}, &unit.GoneError{}
+			}
+			return call(ctx, c)
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.create("s")
+	const path, key = "/v1/sessions/s/tools/set_goal", "Idempotency-Key: k"
+	s.post(path, `{"arguments":{"goal":1}}`, key).problem(503, "plugin-unavailable")
+	fail = false
+	first := s.post(path, `{"arguments":{"goal":1}}`, key).want(200)
+	refusal := s.post(path, `{"arguments":{"goal":"refuse"}}`, "Idempotency-Key: other").want(200)
+	remove()
+	s.post(path, `{"arguments":{"goal":1}}`, "Idempotency-Key: new").problem(404, "tool-not-found")
+	for range 2 {
+		if again := s.post(path, `{"arguments":{"goal":1}}`, key).want(200); again.body != first.body {
+			t.Errorf("%s, the first was %s", again.body, first.body)
+		}
+		if again := s.post(path, `{"arguments":{"goal":"refuse"}}`, "Idempotency-Key: other").want(200); again.body != refusal.body {
+			t.Errorf("%s, the first was %s", again.body, refusal.body)
+		}
+	}
+	s.post(path, `{"arguments":{"goal":2}}`, key).problem(422, "idempotency-key-reused")
+	if calls != 3 || len(s.seqs("s")) != 1 {
+		t.Errorf("%d calls, %d events", calls, len(s.seqs("s")))
 	}
 }
 

@@ -27,8 +27,8 @@ type ToolContent struct {
 	Text string `json:"text"`
 }
 
-// CallTool runs a tool for a session. arguments are as the Data of an Item. It takes no idempotency key, and so is sent again only if there was no connection.
-func (c *Client) CallTool(ctx context.Context, id, tool string, arguments any) (t ToolResult, err error) {
+// CallTool runs a tool for a session. arguments are as the Data of an Item.
+func (c *Client) CallTool(ctx context.Context, id, tool string, arguments any, o Once) (t ToolResult, err error) {
 	r, err := onSession(http.MethodPost, "call a tool for session %q", id, "/tools/"+url.PathEscape(tool))
 	if err != nil {
 		return t, err
@@ -41,6 +41,7 @@ func (c *Client) CallTool(ctx context.Context, id, tool string, arguments any) (
 	var f fields
 	f.raw("arguments", text)
 	r.body = f.body()
+	r.once(o)
 	_, err = c.json(ctx, r, &t)
 	return t, err
 }

@@ -35,17 +35,17 @@ func TestPluginsAndTools(t *testing.T) {
 	t.Cleanup(remove)
 	c, ctx := s.client(), bounded(t)
 	fill(t, c, "s", 1)
-	r, err := c.CallTool(ctx, "s", "set_goal", map[string]string{"goal": "<x>"})
+	r, err := c.CallTool(ctx, "s", "set_goal", map[string]string{"goal": "<x>"}, client.Once{})
 	if err != nil || r.IsError || string(r.Value) != "7" || len(r.Events) != 1 || r.Events[0].Seq != 1 || !slices.Equal(r.Content, []client.ToolContent{{Type: "text", Text: "set"}}) {
 		t.Errorf("%+v %v", r, err)
 	}
 	if page, err := c.EventPage(ctx, "s", client.EventsQuery{From: 1}); err != nil || string(page.Events[len(page.Events)-1].Data) != `{"goal":"<x>"}` {
 		t.Errorf("%+v %v", page, err)
 	}
-	if r, err := c.CallTool(ctx, "s", "set_goal", struct{}{}); err != nil || !r.IsError || len(r.Events) != 0 {
+	if r, err := c.CallTool(ctx, "s", "set_goal", struct{}{}, client.Once{NoKey: true}); err != nil || !r.IsError || len(r.Events) != 0 {
 		t.Errorf("%+v %v", r, err)
 	}
-	if _, err := c.CallTool(ctx, "s", "a/b", nil); code(err) != client.CodeToolNotFound {
+	if _, err := c.CallTool(ctx, "s", "a/b", nil, client.Once{}); code(err) != client.CodeToolNotFound {
 		t.Errorf("a tool that is not there: %v", err)
 	}
 	if tools, err := c.Tools(ctx); err != nil || len(tools) != 1 || tools[0].Name != "set_goal" || tools[0].Plugin != "goal" || tools[0].ArgumentSchema == nil {

@@ -107,6 +107,8 @@ type Batch struct {
 	// Repeated set; with another digest it gives *KeyReusedError. A store may forget a key after 24 hours, unless it is among the last 1,000 of its log.
 	Key    string
 	Digest string
+	// Answer is kept with the key as it is, and given back by Lookup: what the request was answered with, where its events do not tell.
+	Answer string
 }
 
 // Commit says where a batch went.
@@ -125,6 +127,7 @@ type Commit struct {
 // KeyRecord is what is kept of an idempotent append.
 type KeyRecord struct {
 	Digest string
+	Answer string
 	Commit Commit
 }
 

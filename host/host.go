@@ -48,6 +48,7 @@ type Host struct {
 	writer  *checkpoint.Writer
 	reader  *checkpoint.Reader
 	plugins *plugins
+	calls   calls
 
 	closing sync.Once
 	closed  error

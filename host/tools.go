@@ -98,6 +98,10 @@ const maxAsks = 3
 // What a caller can put right is no error but a result with IsError: wrong arguments, a tool that refuses, values that are overtaken again and
 // again. Errors: *UnknownToolError, *PluginUnavailableError, *ToolBrokenError, those of Snapshot and of session.AppendBatch, ctx's.
 func (h *Host) CallTool(ctx context.Context, s *session.Session, name string, arguments json.RawMessage) (ToolResult, error) {
+	return h.callTool(ctx, s, name, arguments, session.Once{})
+}
+
+func (h *Host) callTool(ctx context.Context, s *session.Session, name string, arguments json.RawMessage, once session.Once) (ToolResult, error) {
 	tool := h.plugins.tools.Load().find(name)
 	if tool == nil {
 		return ToolResult{}, &UnknownToolError{name}
@@ -108,7 +112,7 @@ func (h *Host) CallTool(ctx context.Context, s *session.Session, name string, ar
 	if wrong := tool.Arguments.Check(arguments); len(wrong) > 0 {
 		return ToolResult{IsError: true, Text: "The arguments are wrong: " + mismatches(wrong)}, nil
 	}
-	c := toolCall{host: h, session: s, tool: tool, arguments: arguments}
+	c := toolCall{host: h, session: s, tool: tool, arguments: arguments, once: once}
 	for asked := 1; ; asked++ {
 		result, overtaken, err := c.ask(ctx)
 		switch {
@@ -128,6 +132,8 @@ type toolCall struct {
 	session   *session.Session
 	tool      *servedTool
 	arguments json.RawMessage
+	// once is the key under which the result is kept; empty is none.
+	once session.Once
 }
 
 // ask asks the tool once. overtaken says that nothing was appended because its values are old.
@@ -146,7 +152,7 @@ func (c *toolCall) ask(ctx context.Context) (result ToolResult, overtaken bool, 
 	}
 	result = ToolResult{Text: said.Text, Value: said.Value}
 	if len(said.Events) > 0 {
-		result.Events, overtaken, err = c.append(ctx, call.Seq, said.Events)
+		overtaken, err = c.append(ctx, call.Seq, said.Events, &result)
 	}
 	if err != nil {
 		return ToolResult{}, false, err
@@ -220,23 +226,27 @@ func (c *toolCall) check(r *unit.ToolResult) error {
 	return nil
 }
 
-// append appends what the tool gave, unless the log has grown since seq by something that its plugin folds.
-func (c *toolCall) append(ctx context.Context, seq int64, events []unit.ToolEvent) (logged []event.Event, overtaken bool, err error) {
+// append appends what the tool gave, and says in its result where that went, unless the log has grown since seq by something that its plugin folds.
+func (c *toolCall) append(ctx context.Context, seq int64, events []unit.ToolEvent, result *ToolResult) (overtaken bool, err error) {
 	batch := session.Batch{Items: make([]session.Item, len(events)), Alone: true} // checkCut looks at the log
+	if c.once.Key != "" {
+		batch.Once, batch.Answer = c.once, result.keep()
+	}
 	for i, e := range events {
 		batch.Items[i] = session.Item{Type: e.Type, Data: e.Data, Ignorable: e.Ignorable}
 	}
-	_, logged, err = c.session.AppendBatch(context.WithValue(ctx, cutKey{}, &cut{store: c.host.store, seq: seq, folds: c.tool.folds}), batch)
+	_, logged, err := c.session.AppendBatch(context.WithValue(ctx, cutKey{}, &cut{store: c.host.store, seq: seq, folds: c.tool.folds}), batch)
 	var veto *session.VetoError
 	var wrong *event.Error
 	switch {
 	case errors.Is(err, errOvertaken):
-		return nil, true, nil
+		return true, nil
 	case !errors.As(err, &veto) && errors.As(err, &wrong):
 		// No log takes such an event, as one that is too large.
-		return nil, false, &ToolBrokenError{Plugin: c.tool.plugin, Tool: c.tool.Name, Reason: err.Error()}
+		return false, &ToolBrokenError{Plugin: c.tool.plugin, Tool: c.tool.Name, Reason: err.Error()}
 	}
-	return logged, false, err
+	result.Events = logged
+	return false, err
 }
 
 // cut goes with the append of what a tool gave, and is checked where nothing can come in between: in the hook before the commit. A condition on

@@ -53,6 +53,8 @@ type Batch struct {
 	ExpectedSeq *int64
 	// Once makes it idempotent. A key that is known gives the first commit and its events, whatever the session looks like now.
 	Once Once
+	// Answer is kept with the key of Once, for Session.Answered.
+	Answer string
 	// Alone: no other append is in the same commit, so that guards find everything before it in the log.
 	Alone bool
 }
@@ -69,7 +71,7 @@ func (s *Session) AppendBatch(ctx context.Context, b Batch) (eventlog.Commit, []
 			return eventlog.Commit{}, nil, &event.IndexError{Index: int64(i), Err: err}
 		}
 	}
-	return s.append(ctx, drafts, condition{expected: b.ExpectedSeq, once: b.Once}, b.Alone)
+	return s.append(ctx, drafts, condition{expected: b.ExpectedSeq, once: b.Once, answer: b.Answer}, b.Alone)
 }
 
 // draft checks the item as far as that needs no session.

@@ -22,6 +22,7 @@ const catchUpEvents = 1000
 type condition struct {
 	expected *int64
 	once     Once
+	answer   string
 }
 
 // appendOne is append for a single draft, whose refusals need no index.
@@ -65,7 +66,7 @@ func (c *core) append(ctx context.Context, drafts []event.Draft, on condition) (
 	if err := c.ask(ctx, c.set.hooks.all(), events); err != nil {
 		return eventlog.Commit{}, nil, err
 	}
-	commit, err := c.set.store.Append(ctx, eventlog.Batch{Life: c.life(), Events: events, Key: on.once.Key, Digest: on.once.Digest})
+	commit, err := c.set.store.Append(ctx, eventlog.Batch{Life: c.life(), Events: events, Key: on.once.Key, Digest: on.once.Digest, Answer: on.answer})
 	if err != nil {
 		return eventlog.Commit{}, nil, c.failed(ctx, err)
 	}
@@ -73,7 +74,7 @@ func (c *core) append(ctx context.Context, drafts []event.Draft, on condition) (
 		if err := c.catchUp(ctx); err != nil {
 			return eventlog.Commit{}, nil, err
 		}
-		return c.readCommit(ctx, commit)
+		return c.set.readCommit(ctx, c.life(), commit)
 	}
 	c.apply(events, plans)
 	c.publish(ctx, events)
@@ -105,18 +106,18 @@ func (c *core) repeated(ctx context.Context, once Once) (commit eventlog.Commit,
 	if err != nil || !known {
 		return eventlog.Commit{}, nil, known, err
 	}
-	commit, events, err = c.readCommit(ctx, commit)
+	commit, events, err = c.set.readCommit(ctx, c.life(), commit)
 	return commit, events, true, err
 }
 
 // readCommit reads back what a commit wrote.
-func (c *core) readCommit(ctx context.Context, commit eventlog.Commit) (eventlog.Commit, []event.Event, error) {
+func (t *Set) readCommit(ctx context.Context, l eventlog.Life, commit eventlog.Commit) (eventlog.Commit, []event.Event, error) {
 	commit.Repeated = true
 	if commit.First == commit.Seq { // in a query that may be all of a log
 		return commit, nil, nil
 	}
 	events := make([]event.Event, 0, commit.Seq-commit.First)
-	for ev, err := range eventlog.Scan(ctx, c.set.store, eventlog.Query{Life: c.life(), From: commit.First, To: commit.Seq}) {
+	for ev, err := range eventlog.Scan(ctx, t.store, eventlog.Query{Life: l, From: commit.First, To: commit.Seq}) {
 		if err != nil {
 			return eventlog.Commit{}, nil, fmt.Errorf("read back the commit of a known key: %w", notFound(err))
 		}

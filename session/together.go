@@ -300,7 +300,7 @@ func (c *core) planGroup(requests []*request) *group {
 			continue
 		}
 		g.accepted = append(g.accepted, r)
-		g.batches = append(g.batches, eventlog.Batch{Life: c.life(), Events: events, Key: r.on.once.Key, Digest: r.on.once.Digest})
+		g.batches = append(g.batches, eventlog.Batch{Life: c.life(), Events: events, Key: r.on.once.Key, Digest: r.on.once.Digest, Answer: r.on.answer})
 		next += int64(len(events))
 	}
 	return g

@@ -291,6 +291,30 @@ func keyAlone(k kit) {
 	wantErr[*eventlog.NotFoundError](k, "a key in no log", err)
 }
 
+func keyAnswer(k kit) {
+	k.create("a")
+	long := strings.Repeat("answer ", 100_000)
+	for i, one := range []struct {
+		types  []string
+		answer string
+	}{{[]string{"x"}, `{"text":"done"}`}, {nil, "\x00\xff and <more>"}, {[]string{"x", "y"}, long}, {[]string{"x"}, ""}} {
+		b := keyed(k.info("a").Seq, fmt.Sprint(i), "d", one.types...)
+		b.Answer = one.answer
+		first, err := k.Append(k.Context(), b)
+		if err != nil {
+			k.Fatalf("Append: %v", err)
+		}
+		b.Answer = "the answer of a repetition, which nobody has heard"
+		if again, err := k.Append(k.Context(), b); err != nil || !again.Repeated {
+			k.Fatalf("repeated: %+v, %v", again, err)
+		}
+		record, ok, err := k.Lookup(k.Context(), life("a"), b.Key)
+		if err != nil || !ok || record != (eventlog.KeyRecord{Digest: "d", Answer: one.answer, Commit: first}) {
+			k.Fatalf("Lookup: %.100v, %v, %v, want %.100q and %+v", record, ok, err, one.answer, first)
+		}
+	}
+}
+
 func keyOfCreation(k kit) {
 	for id, events := range map[string][]event.Event{"empty": nil, "short": row(0, "x", "y"), "long": row(0, several("x", 2500)...)} {
 		pulled := int64(0)

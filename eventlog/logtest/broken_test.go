@@ -143,6 +143,12 @@ var breakings = []struct {
 			return b.Store.Append(ctx, batch)
 		}
 	}},
+	{"the answer of a key is kept", "keeps none", func(b *broken) {
+		b.append = func(ctx context.Context, batch eventlog.Batch) (eventlog.Commit, error) {
+			batch.Answer = ""
+			return b.Store.Append(ctx, batch)
+		}
+	}},
 	{"a cancelled call changes nothing", "commits whatever the context says", func(b *broken) {
 		b.append = func(ctx context.Context, batch eventlog.Batch) (eventlog.Commit, error) {
 			return b.Store.Append(context.WithoutCancel(ctx), batch)

@@ -28,7 +28,7 @@ func groupCommits(k kit) {
 	batches := []eventlog.Batch{
 		{Life: life("a"), Events: row(1, "x", "y"), Key: "k", Digest: "d"},
 		{Life: life("a"), Events: row(3, "y")},
-		{Life: life("a"), Events: row(4, "x", "x", "x"), Key: "l", Digest: "e"},
+		{Life: life("a"), Events: row(4, "x", "x", "x"), Key: "l", Digest: "e", Answer: "done"},
 	}
 	commits, err := g.AppendGroup(k.Context(), batches)
 	if err != nil || len(commits) != len(batches) {
@@ -56,6 +56,9 @@ func groupCommits(k kit) {
 		if want := commits[i]; err != nil || !again.Repeated || again.First != want.First || again.Seq != want.Seq || again.Position != want.Position {
 			k.Fatalf("key %s: %+v, %v, want %+v repeated", key, again, err, want)
 		}
+	}
+	if record, ok, err := k.Lookup(k.Context(), life("a"), "l"); err != nil || !ok || record.Answer != "done" {
+		k.Fatalf("key l: %+v, %v, %v", record, ok, err)
 	}
 	if types := k.types("a", "y"); !slices.Equal(types, []int64{2, 3}) {
 		k.Fatalf("events of type y at %v", types)

@@ -54,6 +54,7 @@ var laws = []law{
 	{"a key of a failed append is free", keyOfFailure},
 	{"a key belongs to one log", keyPerLog},
 	{"a key may stand alone", keyAlone},
+	{"the answer of a key is kept", keyAnswer},
 	{"a creation may have a key", keyOfCreation},
 
 	{"a group is committed in order", groupCommits},

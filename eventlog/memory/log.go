@@ -70,14 +70,14 @@ func (l *log) add(ev event.Event) {
 }
 
 // keep keeps a commit under its key, where it has one. log.mu is held, or nobody has the log yet.
-func (l *log) keep(key, digest string, c eventlog.Commit) {
+func (l *log) keep(key, digest, answer string, c eventlog.Commit) {
 	if key == "" {
 		return
 	}
 	if l.keys == nil {
 		l.keys = make(map[string]eventlog.KeyRecord)
 	}
-	l.keys[key] = eventlog.KeyRecord{Digest: digest, Commit: c}
+	l.keys[key] = eventlog.KeyRecord{Digest: digest, Answer: answer, Commit: c}
 	l.keyOrder = append(l.keyOrder, key)
 	for len(l.keyOrder) > paging.Keys && l.keys[l.keyOrder[0]].Commit.Time < c.Time-paging.KeyTime.Milliseconds() {
 		delete(l.keys, l.keyOrder[0])

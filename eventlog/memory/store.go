@@ -95,7 +95,7 @@ func (s *Store) Create(ctx context.Context, c eventlog.Creation) (eventlog.Info,
 	if commit.Seq > 0 {
 		l.placed(0, commit.Position-commit.Seq+1)
 	}
-	l.keep(c.Key, digest, commit)
+	l.keep(c.Key, digest, "", commit)
 	return s.order.info(l), nil
 }
 
@@ -124,7 +124,7 @@ func (s *Store) Append(ctx context.Context, b eventlog.Batch) (eventlog.Commit, 
 	first := l.events.len()
 	if len(b.Events) == 0 {
 		commit := eventlog.Commit{First: first, Seq: first, Position: s.order.info(l).Position, Time: time.Now().UnixMilli()}
-		l.keep(b.Key, b.Digest, commit)
+		l.keep(b.Key, b.Digest, b.Answer, commit)
 		return commit, nil
 	}
 	if b.Events[0].Seq != first {
@@ -184,7 +184,7 @@ func (s *Store) commit(l *log, b *eventlog.Batch) eventlog.Commit {
 	commit.Seq = l.events.len()
 	commit.Position = s.order.commit(l, commit.First, commit.Seq, commit.Time)
 	l.placed(commit.First, commit.Position-(commit.Seq-commit.First)+1)
-	l.keep(b.Key, b.Digest, commit)
+	l.keep(b.Key, b.Digest, b.Answer, commit)
 	return commit
 }
 

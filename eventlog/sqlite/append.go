@@ -32,6 +32,7 @@ func (s *Store) Append(ctx context.Context, b eventlog.Batch) (commit eventlog.C
 		}
 		size += paging.Size(&b.Events[i])
 	}
+	size += len(b.Answer)
 	err = s.change(ctx, size, func(w *writer) (err error) {
 		commit, err = w.append(&b)
 		return err
@@ -53,6 +54,7 @@ func (s *Store) AppendGroup(ctx context.Context, batches []eventlog.Batch) (comm
 	}
 	size := 0
 	for i := range batches {
+		size += len(batches[i].Answer)
 		for k := range batches[i].Events {
 			if err := checkSize(&batches[i].Events[k]); err != nil {
 				return nil, &eventlog.GroupError{Index: i, Err: err}
@@ -141,7 +143,7 @@ func (w *writer) append(b *eventlog.Batch) (eventlog.Commit, error) {
 	}
 	if len(b.Events) == 0 {
 		c := eventlog.Commit{First: l.seq, Seq: l.seq, Position: l.position, Time: w.now}
-		return c, w.keep(l.n, b.Key, b.Digest, c)
+		return c, w.keep(l.n, b.Key, b.Digest, b.Answer, c)
 	}
 	if b.Events[0].Seq != l.seq {
 		return eventlog.Commit{}, &eventlog.SeqConflictError{ID: b.Life.ID, Seq: l.seq, Expected: b.Events[0].Seq}
@@ -153,18 +155,22 @@ func (w *writer) append(b *eventlog.Batch) (eventlog.Commit, error) {
 		crashpoint.Reach("append/event")
 	}
 	c := eventlog.Commit{First: l.seq, Seq: l.seq + int64(len(b.Events)), Position: w.position, Time: w.now}
-	if err := w.keep(l.n, b.Key, b.Digest, c); err != nil {
+	if err := w.keep(l.n, b.Key, b.Digest, b.Answer, c); err != nil {
 		return eventlog.Commit{}, err
 	}
 	return c, w.advance(l, c.Seq)
 }
 
 // keep keeps a commit under its key, where it has one.
-func (w *writer) keep(log int64, key, digest string, c eventlog.Commit) error {
+func (w *writer) keep(log int64, key, digest, answer string, c eventlog.Commit) error {
 	if key == "" {
 		return nil
 	}
-	if err := run(w.st.addKey, log, blob(key), blob(digest), c.First, c.Seq, c.Position, c.Time); err != nil {
+	var kept []byte // nil is NULL
+	if answer != "" {
+		kept = blob(answer)
+	}
+	if err := run(w.st.addKey, log, blob(key), blob(digest), c.First, c.Seq, c.Position, c.Time, kept); err != nil {
 		return err
 	}
 	if rand.IntN(forgetEvery) > 0 {

@@ -195,7 +195,7 @@ func (w *writer) create(m *making) (log, error) {
 	if err := run(w.st.addHead, l.n, l.seq, l.position, l.updated, headSum(l.n, l.seq, l.position, l.updated)); err != nil {
 		return log{}, err
 	}
-	if err := w.keep(l.n, m.key, m.digest, eventlog.Commit{Seq: l.seq, Position: l.position, Time: l.updated}); err != nil {
+	if err := w.keep(l.n, m.key, m.digest, "", eventlog.Commit{Seq: l.seq, Position: l.position, Time: l.updated}); err != nil {
 		return log{}, err
 	}
 	small := l

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/foldhost/foldhost/eventlog"
 )
 
 func TestASecondOwnerIsRefused(t *testing.T) {
@@ -210,6 +212,37 @@ func TestANewerFormatInTheWALIsRefused(t *testing.T) {
 		t.Errorf("%+v", e)
 	}
 	unchanged(t, dir, before)
+}
+
+// A directory that the first format of released stores left behind keeps all that it has, its keys too.
+func TestTheFirstFormatIsBroughtUpToDate(t *testing.T) {
+	dir := made(t)
+	s := reopen(t, dir, Options{})
+	batch := eventlog.Batch{Life: eventlog.Life{ID: "a"}, Events: row(300, 2), Key: "k", Digest: "d"}
+	first, err := s.Append(t.Context(), batch)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := s.writer.c.exec("ALTER TABLE keys DROP COLUMN answer"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.writer.c.exec("PRAGMA user_version = 1"); err != nil {
+		t.Fatal(err)
+	}
+	end(s)
+	s = reopen(t, dir, Options{})
+	k, ok, err := s.Lookup(t.Context(), batch.Life, "k")
+	if want := (eventlog.KeyRecord{Digest: "d", Commit: first}); err != nil || !ok || k != want {
+		t.Errorf("%+v, %v, %v, want %+v", k, ok, err, want)
+	}
+	again := eventlog.Batch{Life: batch.Life, Events: row(302, 1), Key: "l", Digest: "d", Answer: "yes"}
+	if _, err := s.Append(t.Context(), again); err != nil {
+		t.Fatal(err)
+	}
+	if k, _, err := s.Lookup(t.Context(), batch.Life, "l"); err != nil || k.Answer != "yes" {
+		t.Errorf("%+v, %v", k, err)
+	}
+	holds(t, s, "a", row(0, 303))
 }
 
 func TestAMigrationIsWholeOrNotAtAll(t *testing.T) {

@@ -124,7 +124,7 @@ func (r *reader) prepare() error {
 		// A row of a cut beyond the log is not one of this log.
 		&r.rows: "SELECT key, cut, seq, data, sum FROM rows WHERE log = ? AND cut < ?",
 		&r.past: "SELECT key, cut, seq, data, sum FROM past WHERE log = ? AND key = ? AND seq <= ? AND cut < ? ORDER BY seq DESC",
-		&r.key:  "SELECT digest, first, seq, position, time FROM keys WHERE log = ? AND key = ?",
+		&r.key:  "SELECT digest, first, seq, position, time, answer FROM keys WHERE log = ? AND key = ?",
 	})
 }
 

@@ -39,7 +39,7 @@ func (s *Store) Lookup(ctx context.Context, life eventlog.Life, key string) (k e
 // findKey looks for an idempotency key by a statement that asks for it.
 func findKey(st *sqlite3.Stmt, log int64, key string) (k eventlog.KeyRecord, ok bool, err error) {
 	ok, err = first(st, func(st *sqlite3.Stmt) {
-		k = eventlog.KeyRecord{Digest: string(st.ColumnRawBlob(0)), Commit: eventlog.Commit{
+		k = eventlog.KeyRecord{Digest: string(st.ColumnRawBlob(0)), Answer: string(st.ColumnRawBlob(5)), Commit: eventlog.Commit{
 			First: st.ColumnInt64(1), Seq: st.ColumnInt64(2), Position: st.ColumnInt64(3), Time: st.ColumnInt64(4),
 		}}
 	}, log, blob(key))

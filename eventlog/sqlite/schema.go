@@ -112,6 +112,10 @@ CREATE TABLE meta (
   value ANY NOT NULL
 ) STRICT, WITHOUT ROWID;
 `,
+	`
+-- What a request was answered with; NULL where its commit tells.
+ALTER TABLE keys ADD COLUMN answer BLOB;
+`,
 }
 
 // migrate brings a database to the newest version, each step with its version in one transaction. It refuses a newer one before it changes anything.

@@ -92,12 +92,12 @@ func (w *writer) prepare() (err error) {
 		&st.rollback: "ROLLBACK",
 
 		&st.log: "SELECT " + logColumns + " FROM logs l LEFT JOIN heads h ON h.log = l.n WHERE l.id = ?",
-		&st.key: "SELECT digest, first, seq, position, time FROM keys WHERE log = ? AND key = ?",
+		&st.key: "SELECT digest, first, seq, position, time, NULL FROM keys WHERE log = ? AND key = ?",
 		&st.typ: "SELECT n FROM types WHERE name = ?",
 
 		&st.addEvent: "INSERT INTO events (id, log, seq, type, time, data, extra, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		&st.addType:  "INSERT INTO types (name) VALUES (?)",
-		&st.addKey:   "INSERT INTO keys (log, key, digest, first, seq, position, time) VALUES (?, ?, ?, ?, ?, ?, ?)",
+		&st.addKey:   "INSERT INTO keys (log, key, digest, first, seq, position, time, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		&st.oldKeys: `DELETE FROM keys WHERE log = ?1 AND key IN (SELECT key FROM keys WHERE log = ?1 AND time < ?2
 			AND position < (SELECT position FROM keys WHERE log = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?3) ORDER BY position LIMIT ?4)`,
 		&st.addLog:   "INSERT INTO logs (n, id, incarnation, header, first_live, sum) VALUES (?, ?, ?, ?, ?, ?)",
