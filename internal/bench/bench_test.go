@@ -65,7 +65,33 @@ func BenchmarkImport(b *testing.B) { Import(b) }
 
 func BenchmarkExport(b *testing.B) { Export(b) }
 
+func BenchmarkServedAppend(b *testing.B) {
+	b.Run("one", ServedAppend(1))
+	b.Run("64 on 64 sessions", ServedAppend(64))
+}
+
+func BenchmarkServedHistory(b *testing.B) { ServedHistory(b) }
+
+func BenchmarkFanOut(b *testing.B) {
+	b.Run("events", FanOut(0))
+	b.Run("events and values", FanOut(1))
+	b.Run("bare", BareFanOut)
+}
+
+func BenchmarkIdleStreams(b *testing.B) {
+	b.Run("server", IdleStreams)
+	b.Run("bare", BareIdleStreams)
+}
+
+func BenchmarkBesideStalled(b *testing.B) {
+	b.Run("none", BesideStalled(0))
+	b.Run("one", BesideStalled(1))
+}
+
 func TestMain(m *testing.M) {
+	if Clients() {
+		return
+	}
 	code := m.Run()
 	if err := Clean(); err != nil {
 		fmt.Fprintln(os.Stderr, err)

@@ -73,7 +73,8 @@ func openStore(b *testing.B, dir string) *sqlite.Store {
 	return store
 }
 
-// StoredAppend measures appends of a chunk to stored sessions, full sync, from so many goroutines that share so many sessions. An operation is one append.
+// StoredAppend measures appends of a chunk to stored sessions, full sync, from so many goroutines that share so many sessions. An operation is one append; p50-ns is the median of what one
+// takes.
 func StoredAppend(sessions, appenders int) func(*testing.B) {
 	return func(b *testing.B) {
 		h := newHost(b, openStore(b, b.TempDir()))
@@ -84,20 +85,25 @@ func StoredAppend(sessions, appenders int) func(*testing.B) {
 		_, data := logged(1)
 		var left atomic.Int64
 		left.Store(int64(b.N))
+		times := make([][]time.Duration, appenders)
 		var working sync.WaitGroup
 		b.ResetTimer()
 		for i := range appenders {
 			s := all[i%sessions]
 			working.Go(func() {
 				for left.Add(-1) >= 0 {
+					begun := time.Now()
 					if _, err := s.Append(context.Background(), event.AssistantChunk, data, session.Intent{}); err != nil {
 						b.Error(err)
 						return
 					}
+					times[i] = append(times[i], time.Since(begun))
 				}
 			})
 		}
 		working.Wait()
+		b.StopTimer()
+		b.ReportMetric(quantilesOf(slices.Concat(times...)).P50, "p50-ns")
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"math"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -30,6 +31,8 @@ type measurement struct {
 
 	best   float64
 	allocs int64
+	// extra are the least of all metrics that it reports.
+	extra map[string]float64
 }
 
 // claim is one line of the table.
@@ -39,6 +42,9 @@ type claim struct {
 }
 
 func main() {
+	if bench.Clients() {
+		return
+	}
 	testing.Init()
 	each := flag.String("benchtime", "300ms", "how long each measurement runs in each round: a time, or a number of times such as 1x")
 	rounds := flag.Int("rounds", 5, "how many rounds")
@@ -59,10 +65,10 @@ func main() {
 
 func run(rounds int, benchtime string) (all bool, err error) {
 	defer func() { err = errors.Join(err, bench.Clean()) }()
-	list := append(measurements(), storedMeasurements()...)
+	list := slices.Concat(measurements(), storedMeasurements(), servedMeasurements())
 	byName := map[string]*measurement{}
 	for _, m := range list {
-		m.best = math.Inf(1)
+		m.best, m.extra = math.Inf(1), map[string]float64{}
 		byName[m.name] = m
 	}
 	watched := term.IsTerminal(int(os.Stderr.Fd()))
@@ -87,6 +93,11 @@ func run(rounds int, benchtime string) (all bool, err error) {
 				got = r.Extra[m.unit]
 			}
 			m.best, m.allocs = min(m.best, got), r.AllocsPerOp()
+			for unit, v := range r.Extra {
+				if before, known := m.extra[unit]; !known || v < before {
+					m.extra[unit] = v
+				}
+			}
 		}
 	}
 	for _, p := range packages {
@@ -101,6 +112,8 @@ func run(rounds int, benchtime string) (all bool, err error) {
 	all = table(claims(), byName)
 	fmt.Print("\nThe store on disk:\n\n")
 	all = table(storedClaims(), byName) && all
+	fmt.Print("\nThe server:\n\n")
+	all = table(servedClaims(), byName) && all
 	fmt.Print("\nPlugin processes:\n\n")
 	return table(processClaims(), byName) && all, nil
 }
