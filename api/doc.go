@@ -8,8 +8,8 @@
 //
 // # State
 //
-// A request has its goroutine and nothing else. What they share is the hub: who follows which session, and of each key of a followed session the latest change. hub.go
-// says what guards it. While nobody follows anything the registry is not listened to.
+// A request has its goroutine and nothing else. What they share is the hub: who follows which session, of each key of a followed session the latest change, and the end of its log.
+// hub.go says what guards it. While nobody follows anything the registry is not listened to.
 //
 // # Access
 //
@@ -20,6 +20,10 @@
 // A notification is only a doorbell: a bell with one place. Who hears it pulls: events from the log, from where it stands, and values from the hub, the latest of each
 // key. So a stream that is slow holds a page of events and one value of each key, whatever happens meanwhile, and delays nobody. Who takes nothing
 // for WriteTimeout is given up.
+//
+// Of the log of a session that streams follow the hub has the end, as it was published, each event encoded once, as is each change. A stream of one session that has had its baseline and
+// keeps up takes events from there and sends the same bytes as the others; it reads the log where that does not reach: when it is further back, or a value is further on. What a stream
+// that waits needs no memory for it does not hold: no buffer, no deep stack.
 //
 // The order on a stream is: session/subscribed; session/reset when the log does not have the position that was asked for; the events after the position up to a cut C;
 // session/baseline, the block of C; then events, each before the values that it caused. So it is for each session of a stream of many. How it comes about, step by step:
@@ -48,6 +52,10 @@
 //     of a lower revision, is no news.
 //   - A change of seq N that is taken while the stream stands before N: changes are taken before the log is read, and N was committed before
 //     anything was folded from it, so the reading finds N. Hence no value goes out before its event.
+//   - The same where the end of the log is at hand: what is published may end before N, since values are told on another way. Then the log is read, up to N at least. When N is published
+//     the stream has it.
+//   - Committed and not published while the end of the log is at hand: the bell rings once it is. Where that never happens, because a session went cold before it, the stream hears that what
+//     it kept is lost, and reads the log.
 //   - Events that come faster than the reader takes them: a reading ends where the log ended at its first page, and the changes that were taken before it follow. Hence
 //     values are never kept back for ever, and of a value that changed ten times meanwhile only the last goes out.
 //   - Followed while it goes cold: it does not, since it is kept. By a detach, or by a drive that panicked, it does; the stream hears that what it kept is lost,

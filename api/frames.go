@@ -93,6 +93,19 @@ func (f frames) projection(dst []byte, key string, value json.RawMessage, seq, r
 	return shut(number(number(append(dst, value...), "seq", seq), "rev", rev))
 }
 
+// change is the frame of a change of the feed, empty for a kind that has none.
+func (f frames) change(dst []byte, c *registry.Change) []byte {
+	switch c.Kind {
+	case registry.KindValue:
+		return f.projection(dst, c.Key, c.Value, c.Seq, c.Rev)
+	case registry.KindUnavailable:
+		return f.unavailable(dst, c.Key, c.Unavailable, c.Rev)
+	case registry.KindRemoved:
+		return f.removed(dst, c.Key, c.Rev)
+	}
+	return dst
+}
+
 func (f frames) unavailable(dst []byte, key string, u *registry.Unavailable, rev int64) []byte {
 	dst = text(text(f.open(dst, frameUnavailable), "key", key), "code", string(u.Code))
 	return shut(number(text(number(dst, "seq", u.Seq), "message", u.Message), "rev", rev))

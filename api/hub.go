@@ -5,14 +5,15 @@ import (
 	"context"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/registry"
 	"github.com/foldhost/foldhost/session"
 )
 
-// hub is where those who wait for a session hear that it may have moved. It keeps of each key of a followed session the latest change, so its memory is
-// bounded by what is followed and not by what happens.
+// hub is where those who wait for a session hear that it may have moved. It keeps of each key of a followed session the latest change, and the end of its log for those who read as fast as
+// it grows, so its memory is bounded by what is followed and not by what happens.
 //
 // mu guards topics, users and the listener; topic.mu guards one topic. They are held for memory work only, in this order. Under mu the registry is asked for a listener,
 // which takes the registry's own lock for as long; the registry never calls the hub with a lock held.
@@ -36,23 +37,38 @@ type topic struct {
 	followers map[*follower]struct{}
 	// version counts the changes; latest has the last one of each key.
 	version uint64
-	latest  map[string]stamped
+	latest  map[string]*stamped
+	// recent is kept while some of the followers want events, which listeners counts.
+	recent    recent
+	listeners int
 	// units counts the changes of registrations, about which a session that is not live is told nothing else.
 	units uint64
 }
 
+// stamped is a change that many streams of its session send.
 type stamped struct {
 	registry.Change
 	version uint64
+
+	once  sync.Once
+	bytes []byte
 }
+
+// frame gives the change as a frame, which nobody changes. It is made by the first who asks.
+func (s *stamped) frame(f frames) []byte {
+	s.once.Do(func() { s.bytes = f.change(nil, &s.Change) })
+	return s.bytes
+}
+
+// wants is what a follower wants to hear of beside the bell.
+type wants struct{ events, values bool }
 
 // follower is one who waits. bell has one place, and may be that of several followers: it says that there may be something, and never what.
 type follower struct {
 	hub   *hub
 	id    string
 	topic *topic
-	// reads says that it wants changes.
-	reads bool
+	wants wants
 	bell  chan struct{}
 	// seen and units are how far take has come.
 	seen, units uint64
@@ -60,7 +76,7 @@ type follower struct {
 
 func newHub(sessions *session.Set, r *registry.Registry) *hub {
 	h := &hub{sessions: sessions, registry: r, topics: map[string]*topic{}}
-	h.unwatch = sessions.AddObserver(func(_ context.Context, s *session.Session, _ []event.Event) { h.ring(s.ID()) })
+	h.unwatch = sessions.AddObserver(func(_ context.Context, s *session.Session, events []event.Event) { h.published(s, events) })
 	return h
 }
 
@@ -78,11 +94,11 @@ func (h *hub) close() {
 func newBell() chan struct{} { return make(chan struct{}, 1) }
 
 // follow makes a follower of a session, whether there is one or not. What happens from now on rings the bell, until it leaves.
-func (h *hub) follow(id string, reads bool, bell chan struct{}) *follower {
-	f := &follower{hub: h, id: id, reads: reads, bell: bell}
+func (h *hub) follow(id string, w wants, bell chan struct{}) *follower {
+	f := &follower{hub: h, id: id, wants: w, bell: bell}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if reads {
+	if w.values {
 		if h.readers++; h.readers == 1 {
 			h.listener++
 			mine := h.listener
@@ -91,13 +107,16 @@ func (h *hub) follow(id string, reads bool, bell chan struct{}) *follower {
 	}
 	t := h.topics[id]
 	if t == nil {
-		t = &topic{followers: map[*follower]struct{}{}, latest: map[string]stamped{}}
+		t = &topic{followers: map[*follower]struct{}{}, latest: map[string]*stamped{}}
 		h.topics[id] = t
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	f.topic, f.seen, f.units = t, t.version, t.units
 	t.followers[f] = struct{}{}
+	if w.events {
+		t.listeners++
+	}
 	return f
 }
 
@@ -109,11 +128,16 @@ func (f *follower) leave() {
 	f.topic.mu.Lock()
 	delete(f.topic.followers, f)
 	last := len(f.topic.followers) == 0
+	if f.wants.events {
+		if f.topic.listeners--; f.topic.listeners == 0 {
+			f.topic.recent = recent{}
+		}
+	}
 	f.topic.mu.Unlock()
 	if last {
 		delete(h.topics, f.id)
 	}
-	if f.reads {
+	if f.wants.values {
 		if h.readers--; h.readers == 0 {
 			h.unlisten()
 			h.unlisten = nil
@@ -121,7 +145,21 @@ func (f *follower) leave() {
 	}
 }
 
-// ring says that a session may have moved.
+// published takes what was committed. It is called for one commit of a session at a time, in the order of the log.
+func (h *hub) published(s *session.Session, events []event.Event) {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	if t := h.topics[s.ID()]; t != nil {
+		t.mu.Lock()
+		defer t.mu.Unlock()
+		if t.listeners > 0 {
+			t.recent.add(s.Incarnation(), events)
+		}
+		t.ring()
+	}
+}
+
+// ring says that a session may have moved in another way.
 func (h *hub) ring(id string) {
 	h.mu.RLock()
 	defer h.mu.RUnlock()
@@ -161,23 +199,41 @@ func (h *hub) changed(listener int, c registry.Change) {
 		t.mu.Lock()
 		defer t.mu.Unlock()
 		t.version++
-		t.latest[c.Key] = stamped{c, t.version}
+		t.latest[c.Key] = &stamped{Change: c, version: t.version}
 		t.ring()
 	}
 }
 
 // take gives what has changed in a life of the session since the last call, the latest of each key, by seq and then key. units says that registrations changed.
-func (f *follower) take(incarnation string) (changes []registry.Change, units bool) {
+func (f *follower) take(incarnation string) (changes []*stamped, units bool) {
 	t := f.topic
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	for _, c := range t.latest {
 		if c.version > f.seen && c.Incarnation == incarnation {
-			changes = append(changes, c.Change)
+			changes = append(changes, c)
 		}
 	}
 	units = t.units > f.units
 	f.seen, f.units = t.version, t.units
-	slices.SortFunc(changes, func(a, b registry.Change) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Key, b.Key)) })
+	slices.SortFunc(changes, func(a, b *stamped) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Key, b.Key)) })
 	return changes, units
+}
+
+// recent gives the events of a life behind a seq, if all up to least are held; else the log has to be read.
+func (f *follower) recent(incarnation string, seq, least int64) (events []*sharedEvent, ok bool) {
+	t := f.topic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.recent.after(incarnation, seq, least)
+}
+
+// rest lets go of what nobody needs where nothing has happened for some time.
+func (f *follower) rest(quiet time.Duration) {
+	t := f.topic
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if time.Since(t.recent.added) >= quiet {
+		t.recent = recent{}
+	}
 }

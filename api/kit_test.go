@@ -22,6 +22,7 @@ import (
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/memory"
 	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/session"
 	"github.com/foldhost/foldhost/unit"
 )
 
@@ -71,6 +72,8 @@ type options struct {
 	host  host.Options
 	api   api.Options
 	units []unit.Definition
+	// observe is told of commits before the API is.
+	observe session.Observer
 }
 
 // serve starts a server with the unit "steps", which counts "step"; it ends with the test.
@@ -106,6 +109,9 @@ func compose(t testing.TB, o options) *server {
 		if _, err := h.Register("test", def); err != nil {
 			t.Fatal(err)
 		}
+	}
+	if o.observe != nil {
+		h.Sessions().AddObserver(o.observe)
 	}
 	o.api.Host, o.api.Logger = h, o.host.Logger
 	s := &server{t: t, host: h, api: api.New(o.api)}

@@ -37,7 +37,7 @@ func (c *call) values(minSeq int64, wait time.Duration, read func() (registry.Bl
 	if minSeq < 0 {
 		return read()
 	}
-	f := c.api.hub.follow(c.r.PathValue("id"), false, newBell())
+	f := c.api.hub.follow(c.r.PathValue("id"), wants{}, newBell())
 	defer f.leave()
 	late, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()

@@ -35,36 +35,33 @@ func (v *view) baseline(b *registry.Block) {
 	}
 }
 
-// change appends a change of the feed unless it is no news: changes that were on their way while a block was cut are in the block already.
-func (v *view) change(dst []byte, c *registry.Change) []byte {
+// news notes a change of the feed, and says whether it is to be sent: changes that were on their way while a block was cut are in the block already.
+func (v *view) news(c *registry.Change) bool {
 	if v.keys != nil && !slices.Contains(v.keys, c.Key) {
-		return dst
+		return false
 	}
 	last, known := v.shown[c.Key]
 	if c.Rev < last.rev {
-		return dst
+		return false
 	}
 	switch c.Kind {
 	case registry.KindValue:
 		if known && last.down == nil && c.Rev == last.rev && c.Seq <= last.seq {
-			return dst
+			return false
 		}
 		v.shown[c.Key] = shown{rev: c.Rev, seq: c.Seq, value: c.Value}
-		return v.frames.projection(dst, c.Key, c.Value, c.Seq, c.Rev)
 	case registry.KindUnavailable:
 		if last.down != nil && last.down.Code == c.Unavailable.Code && last.down.Seq == c.Unavailable.Seq {
-			return dst
+			return false
 		}
 		v.shown[c.Key] = shown{rev: c.Rev, seq: c.Seq, value: last.value, down: c.Unavailable}
-		return v.frames.unavailable(dst, c.Key, c.Unavailable, c.Rev)
 	case registry.KindRemoved:
 		if !known || last.gone {
-			return dst
+			return false
 		}
 		v.shown[c.Key] = shown{rev: c.Rev, seq: c.Seq, gone: true}
-		return v.frames.removed(dst, c.Key, c.Rev)
 	}
-	return dst
+	return true
 }
 
 // compare appends what a block says otherwise than what was shown. The block is at least as new as that.

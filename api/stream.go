@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"reflect"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/foldhost/foldhost/event"
@@ -28,8 +29,9 @@ type stream struct {
 	types []string
 	// many is how the events of many sessions are put in a row; nil on a stream of one, whose log is in order.
 	many *row
+	// out is what is gathered; nil while nothing is, so that a stream that waits holds no memory for it.
 	out  []byte
-	beat *time.Ticker
+	beat *time.Timer
 	// places are what wait waits for.
 	places []reflect.SelectCase
 }
@@ -54,6 +56,9 @@ type part struct {
 	release func()
 	again   bool
 	gone    bool
+	// changes are taken and not sent yet; look says that what is shown has to be compared with block.
+	changes []*stamped
+	look    bool
 	// events are read and not sent, with their commit positions on a stream of many. Once reading has begun, next is where it goes on and end where it stops.
 	events    []event.Event
 	positions []int64
@@ -65,25 +70,34 @@ type part struct {
 var errEnd = errors.New("the stream ends")
 
 func (c *call) streamSession() error {
+	st, err := c.beginStream()
+	if err != nil {
+		return err
+	}
+	defer st.leave()
+	return st.serve(nil)
+}
+
+// beginStream makes the stream that a request asks for. It is not a part of streamSession so that what it puts on the stack does not stay there as long as the stream lasts.
+func (c *call) beginStream() (*stream, error) {
 	q := c.query("after", "events", "keys")
 	from, types, keys := c.position(q), eventTypes(q.list("events")), q.list("keys")
 	if q.err != nil {
-		return q.err
+		return nil, q.err
 	}
 	if c.api.stopping() {
-		return stopping()
+		return nil, stopping()
 	}
 	st := &stream{call: c, types: types, bell: newBell()}
-	defer st.leave()
 	p, info, err := st.join(c.r.PathValue("id"), keys)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	p.pos = p.last
 	if p.reset = from.lost(info.Incarnation, p.last); p.reset == "" && from.given {
 		p.pos = from.seq
 	}
-	return st.serve(nil)
+	return st, nil
 }
 
 // eventTypes reads which events go out: nil is all, empty none.
@@ -97,10 +111,15 @@ func eventTypes(list []string) []string {
 	return list
 }
 
+// silent says that no events go out.
+func (st *stream) silent() bool { return st.types != nil && len(st.types) == 0 }
+
 // join makes a session a part of the stream. It follows first, so that nothing falls between that and the first look.
 func (st *stream) join(id string, keys []string) (*part, eventlog.Info, error) {
 	ctx := st.r.Context()
-	p := &part{follower: st.api.hub.follow(id, true, st.bell)}
+	// What was published has no commit position, so a stream of many reads the logs.
+	w := wants{values: true, events: st.many == nil && !st.silent()}
+	p := &part{follower: st.api.hub.follow(id, w, st.bell)}
 	s, info, err := st.api.sessions.Find(ctx, id)
 	if err == nil {
 		p.lost, p.release, err = s.Keep(ctx)
@@ -124,7 +143,7 @@ func (p *part) leave() {
 	if p.gone {
 		return
 	}
-	p.gone, p.lost, p.events, p.positions, p.block = true, nil, nil, nil, registry.Block{}
+	p.gone, p.lost, p.events, p.positions, p.changes, p.block = true, nil, nil, nil, nil, registry.Block{}
 	p.follower.leave()
 	if p.release != nil {
 		p.release()
@@ -143,7 +162,7 @@ func (st *stream) serve(first []byte) error {
 	if st.r.Method == http.MethodHead {
 		return nil
 	}
-	st.beat = time.NewTicker(st.api.o.Heartbeat)
+	st.beat = time.NewTimer(st.api.o.Heartbeat)
 	defer st.beat.Stop()
 	st.out = first
 	switch err := st.run(st.r.Context()); {
@@ -209,6 +228,7 @@ func (st *stream) baseline(p *part) {
 		m = st.many.mark(st.many.at)
 	}
 	p.view.baseline(&p.block)
+	st.gather()
 	st.out = p.frames.baseline(st.out, &p.block, m)
 	p.based, p.block = true, registry.Block{}
 }
@@ -216,18 +236,12 @@ func (st *stream) baseline(p *part) {
 // round sends what there is: first the events, then the values that they caused.
 func (st *stream) round(ctx context.Context) error {
 	// Values are taken before the logs are read, so that the logs have every event that they contain. What is newer by then is for the next round.
-	type news struct {
-		changes []registry.Change
-		look    bool
-	}
-	all := make([]news, len(st.parts))
-	for i, p := range st.parts {
+	for _, p := range st.parts {
 		if p.gone {
 			continue
 		}
-		n := &all[i]
-		n.changes, n.look = p.follower.take(p.session.Incarnation())
-		if n.look = n.look || p.again; n.look {
+		p.changes, p.look = p.follower.take(p.session.Incarnation())
+		if p.look = p.look || p.again; p.look {
 			p.again = false
 			if err := st.cut(ctx, p, -1); err != nil {
 				return err
@@ -237,20 +251,23 @@ func (st *stream) round(ctx context.Context) error {
 	if err := st.pull(ctx); err != nil {
 		return err
 	}
-	for i, p := range st.parts {
+	for _, p := range st.parts {
 		if p.gone {
 			continue
 		}
-		for k := range all[i].changes {
-			st.out = p.view.change(st.out, &all[i].changes[k])
-			if err := st.flushFull(); err != nil {
+		for _, c := range p.changes {
+			if !p.view.news(&c.Change) {
+				continue
+			}
+			if err := st.put(c.frame(p.frames)); err != nil {
 				return err
 			}
 		}
-		if all[i].look {
+		if p.look {
+			st.gather()
 			st.out = p.view.compare(st.out, &p.block)
-			p.block = registry.Block{}
 		}
+		p.changes, p.look, p.block = nil, false, registry.Block{}
 	}
 	if err := st.flush(); err != nil {
 		return err
@@ -273,33 +290,70 @@ func (st *stream) without(p *part, err error) error {
 	return nil
 }
 
+// Places of reflect.Select; from lost on they are those of the parts.
+const (
+	placeBell = iota
+	placeBeat
+	placeStopped
+	placeDone
+	placeLost
+)
+
 // wait returns when there may be something to send.
 func (st *stream) wait(ctx context.Context) error {
-	const bell, beat, stopped, done, lost = 0, 1, 2, 3, 4
-	st.places = append(st.places[:0], receive(st.bell), receive(st.beat.C), receive(st.api.stopped), receive(ctx.Done()))
-	for _, p := range st.parts {
-		st.places = append(st.places, receive(p.lost))
-	}
 	for {
-		switch i, _, _ := reflect.Select(st.places); i {
-		case bell:
+		switch i := st.hear(ctx); i {
+		case placeBell:
 			return nil
-		case beat:
+		case placeBeat:
+			st.gather()
 			st.out = append(st.out, ": still here\n\n"...)
 			if err := st.flush(); err != nil {
 				return err
 			}
-		case stopped:
+			for _, p := range st.parts {
+				p.follower.rest(st.api.o.Heartbeat)
+			}
+		case placeStopped:
 			st.out = append(st.out, ": the server stops\n\n"...)
 			_ = st.flush()
 			return errEnd
-		case done:
+		case placeDone:
 			return errEnd
 		default:
-			p := st.parts[i-lost]
+			p := st.parts[i-placeLost]
 			return st.without(p, p.reopen(ctx))
 		}
 	}
+}
+
+// hear waits until something happens, and says what.
+func (st *stream) hear(ctx context.Context) (place int) {
+	if len(st.parts) == 1 { // As most have.
+		select {
+		case <-st.bell:
+			return placeBell
+		case <-st.beat.C:
+			return placeBeat
+		case <-st.api.stopped:
+			return placeStopped
+		case <-ctx.Done():
+			return placeDone
+		case <-st.parts[0].lost:
+			return placeLost
+		}
+	}
+	return st.hearMany(ctx)
+}
+
+// hearMany is hear on a stream of many sessions.
+func (st *stream) hearMany(ctx context.Context) (place int) {
+	st.places = append(st.places[:0], receive(st.bell), receive(st.beat.C), receive(st.api.stopped), receive(ctx.Done()))
+	for _, p := range st.parts {
+		st.places = append(st.places, receive(p.lost))
+	}
+	place, _, _ = reflect.Select(st.places)
+	return place
 }
 
 // receive is a place of reflect.Select; what is nil is never ready.
@@ -339,6 +393,9 @@ func (st *stream) cut(ctx context.Context, p *part, least int64) error {
 // pull sends the events after the places of the parts, up to the ends that their logs have when it begins, so that a log that grows faster than its reader reads does not keep
 // values away from it. Before the first event beyond its cut a session has its baseline.
 func (st *stream) pull(ctx context.Context) error {
+	if done, err := st.pullRecent(); done || err != nil {
+		return err
+	}
 	end := int64(math.MaxInt64)
 	if st.many != nil {
 		var err error
@@ -347,7 +404,7 @@ func (st *stream) pull(ctx context.Context) error {
 			return err
 		}
 	}
-	for none := st.types != nil && len(st.types) == 0; !none; {
+	for !st.silent() {
 		var first *part
 		least := end
 		for _, p := range st.parts {
@@ -379,6 +436,37 @@ func (st *stream) pull(ctx context.Context) error {
 	return nil
 }
 
+// pullRecent is pull where the end of the log is at hand, which the other streams of the session send too.
+func (st *stream) pullRecent() (done bool, err error) {
+	if st.many != nil || st.silent() {
+		return false, nil
+	}
+	p := st.parts[0]
+	// A stream that begins, or has reason to look again, reads the log.
+	if p.gone || !p.based || p.look {
+		return false, nil
+	}
+	// What is taken of values may be of events that are about to be published.
+	least := p.pos
+	for _, c := range p.changes {
+		least = max(least, c.Seq)
+	}
+	events, ok := p.follower.recent(p.frames.incarnation, p.pos, least)
+	if !ok {
+		return false, nil
+	}
+	for _, e := range events {
+		p.pos = e.seq
+		if st.types != nil && !slices.Contains(st.types, e.kind) {
+			continue
+		}
+		if err := st.put(e.frame(p.frames)); err != nil {
+			return true, err
+		}
+	}
+	return true, nil
+}
+
 // send sends the next event of a session.
 func (st *stream) send(p *part) error {
 	ev := &p.events[0]
@@ -391,6 +479,7 @@ func (st *stream) send(p *part) error {
 		m = st.many.mark(st.many.at)
 		p.positions = p.positions[1:]
 	}
+	st.gather()
 	st.out = p.frames.event(st.out, ev, m)
 	p.pos, p.events = ev.Seq, p.events[1:]
 	return st.flushFull()
@@ -425,6 +514,29 @@ func (st *stream) fill(ctx context.Context, p *part) error {
 	return nil
 }
 
+// put sends a frame that others send too, and so is not copied when it is large.
+func (st *stream) put(frame []byte) error {
+	if len(frame) < flushBytes/4 {
+		st.gather()
+		st.out = append(st.out, frame...)
+		return st.flushFull()
+	}
+	if err := st.flush(); err != nil {
+		return err
+	}
+	return st.push(frame)
+}
+
+// buffers are those of streams that have nothing to send: most have, and wait.
+var buffers = sync.Pool{New: func() any { return new([]byte) }}
+
+// gather begins gathering.
+func (st *stream) gather() {
+	if st.out == nil {
+		st.out = *buffers.Get().(*[]byte)
+	}
+}
+
 // flushFull sends frames when there are many.
 func (st *stream) flushFull() error {
 	if len(st.out) < flushBytes {
@@ -433,25 +545,33 @@ func (st *stream) flushFull() error {
 	return st.flush()
 }
 
+// flush sends what is gathered.
+func (st *stream) flush() error {
+	var err error
+	if len(st.out) > 0 {
+		err = st.push(st.out)
+	}
+	if n := cap(st.out); n > 0 && n <= 4*flushBytes { // One large frame is not to be paid for any longer.
+		out := st.out[:0]
+		buffers.Put(&out)
+	}
+	st.out = nil
+	return err
+}
+
 // lateError: the reader is gone, or did not take anything for too long.
 type lateError struct{ error }
 
 func (e *lateError) Unwrap() error { return e.error }
 
-// flush sends what is gathered.
-func (st *stream) flush() error {
-	if len(st.out) == 0 {
-		return nil
-	}
-	err := st.write(st.out)
+// push sends bytes at once.
+func (st *stream) push(bytes []byte) error {
+	err := st.write(bytes)
 	if err == nil {
 		err = st.conn.Flush()
 	}
 	if err != nil {
 		return &lateError{err}
-	}
-	if st.out = st.out[:0]; cap(st.out) > 4*flushBytes {
-		st.out = nil // One large frame is not to be paid for as long as the stream lasts.
 	}
 	st.beat.Reset(st.api.o.Heartbeat)
 	return nil

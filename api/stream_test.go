@@ -13,9 +13,11 @@ import (
 	"time"
 
 	"github.com/foldhost/foldhost/api"
+	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/logtest"
 	"github.com/foldhost/foldhost/eventlog/memory"
+	"github.com/foldhost/foldhost/session"
 )
 
 // incarnation is that of a session.
@@ -249,6 +251,78 @@ func TestAPositionThatIsBeingPublished(t *testing.T) {
 	<-done
 	s.step("s", 1)
 	f.want("session/event", `{"event":{"type":"step","seq":2,"time":"*","data":null}}`)
+}
+
+// Given a value that is told before its event is published to streams, then the event still comes first, and once.
+func TestAValueThatIsAheadOfWhatWasPublished(t *testing.T) {
+	arrived, publish := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(publish) })
+	defer release()
+	s := serve(t, func(o *options) {
+		o.observe = func(_ context.Context, _ *session.Session, events []event.Event) {
+			if string(events[0].Data) == `"held"` {
+				close(arrived)
+				<-publish
+			}
+		}
+	})
+	s.create("s")
+	f := s.follow("s", "")
+	f.opening()
+	s.step("s", 1)
+	f.want("session/event", `{"event":{"type":"step","seq":0,"time":"*","data":null}}`)
+	f.want("session/projection", `{"key":"steps","value":1,"seq":0,"rev":"*"}`)
+	done := s.later(func() *answer { return s.post("/v1/sessions/s/events", `{"type":"step","data":"held"}`) })
+	<-arrived
+	f.want("session/event", `{"event":{"type":"step","seq":1,"time":"*","data":"held"}}`)
+	f.want("session/projection", `{"key":"steps","value":2,"seq":1,"rev":"*"}`)
+	release()
+	done().want(200)
+	s.step("s", 1)
+	f.want("session/event", `{"event":{"type":"step","seq":2,"time":"*","data":null}}`)
+	f.want("session/projection", `{"key":"steps","value":3,"seq":2,"rev":"*"}`)
+}
+
+// countedReads is a store that counts its reads.
+type countedReads struct {
+	*memory.Store
+	reads atomic.Int64
+}
+
+func (s *countedReads) Read(ctx context.Context, q eventlog.Query) (eventlog.Page, error) {
+	s.reads.Add(1)
+	return s.Store.Read(ctx, q)
+}
+
+// Streams that keep up with their session do not read its log, whichever of its events they want.
+func TestStreamsThatKeepUpReadNoLog(t *testing.T) {
+	store := &countedReads{Store: memory.New()}
+	s := serve(t, func(o *options) { o.store, o.units = store, nil })
+	s.create("s")
+	var streams []*follower
+	for i := range 20 {
+		f := s.follow("s", []string{"", "?events=step", "?events=step,other"}[i%3])
+		f.opening()
+		streams = append(streams, f)
+	}
+	for n := range int64(10) {
+		s.post("/v1/sessions/s/events", `{"events":[{"type":"step","data":"<&>"},{"type":"note","data":null},{"type":"other","data":null}]}`).want(200)
+		for i, f := range streams {
+			for k, kind := range []string{"step", "note", "other"} {
+				if kind == "step" || i%3 == 0 || i%3 == 2 && kind == "other" {
+					if fr := f.want("session/event", fmt.Sprintf(`{"event":{"type":%q,"seq":%d,"time":"*","data":"*"}}`, kind, 3*n+int64(k))); fr.seq(t) != 3*n+int64(k) {
+						t.Errorf("%+v", fr)
+					}
+				}
+			}
+		}
+		if n == 0 {
+			store.reads.Store(0) // Until here some may have read what was published while they began.
+		}
+	}
+	if n := store.reads.Load(); n > 0 {
+		t.Errorf("%d reads", n)
+	}
 }
 
 // A followed session cannot be seen to go cold, whatever makes it.
