@@ -1,4 +1,4 @@
-# foldhost. `make` builds; `make demo` shows; `make test` proves. Needs Go 1.26 and make, nothing else.
+# foldhost. `make` builds; `make demo` shows; `make test` proves. Needs Go 1.26 and make, nothing else; the TypeScript client needs Node 20 and npm.
 
 GO        ?= go
 LINT      := -modfile=tools/lint.mod
@@ -9,7 +9,7 @@ BENCHTIME ?= 300ms
 
 PLUGINS   := todo imagelimits title tokenusage
 
-.PHONY: all build demo run test race lint bench fuzz cross tidy generate generate-check soak torture clean
+.PHONY: all build demo run test race lint bench fuzz cross tidy generate generate-check soak torture client client-test clean
 all: build
 
 build: ## bin/foldhost and the plugins that ship, in bin/plugins
@@ -61,5 +61,11 @@ soak: ## SOAK_ROUNDS rounds of crash and restart leak nothing
 torture: ## kill a host TORTURE_KILLS times while it appends; nothing acknowledged is lost
 	TORTURE_KILLS=$(TORTURE_KILLS) $(GO) test -count=1 -timeout 3h -v -run NothingAcknowledged ./internal/torture
 
+client: ## the TypeScript client, in clients/typescript/dist; needs Node 20 and npm, as does what follows
+	cd clients/typescript && npm ci --no-audit --no-fund && npm run build
+
+client-test: build ## its types, and its tests against real hosts, in Node and in Chromium
+	cd clients/typescript && npm ci --no-audit --no-fund && npm test
+
 clean:
-	rm -rf bin
+	rm -rf bin clients/typescript/dist clients/typescript/build clients/typescript/node_modules
