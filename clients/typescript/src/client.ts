@@ -52,8 +52,8 @@ import {
  * and a TypeError for what is wrong before anything is sent.
  *
  * What failed in passing is sent again, with growing waits and `tries` times in all, where that is as good as sending it once: reading, detaching, verifying, and everything that writes into a log
- * or makes one, because each such request carries an idempotency key, by which the server knows it again. Deleting, importing, retrying units and calling tools are sent again only if there was no
- * connection at all, which Node knows and browsers do not tell.
+ * or makes one, tools too, because each such request carries an idempotency key, by which the server knows it again. Deleting, importing, retrying units and restarting plugins are sent again only if
+ * there was no connection at all, which Node knows and browsers do not tell.
  */
 export class Client {
   readonly #sender: Sender;
@@ -216,10 +216,11 @@ export class Client {
     return this.#sender.json({ ...this.#to(id, "verify session", "/verify"), safe: true }, options.signal);
   }
 
-  /** Runs a tool for a session. It takes no idempotency key, and so is sent again only if there was no connection. */
-  async callTool(id: string, tool: string, args: unknown, options: CallOptions = {}): Promise<ToolResult> {
+  /** Runs a tool for a session. */
+  async callTool(id: string, tool: string, args: unknown, options: Once = {}): Promise<ToolResult> {
     const doing = `call tool ${quote(tool)} for session ${quote(id)}`;
-    return this.#sender.json(post(doing, sessionPath(doing, id, `/tools/${segment(doing, tool)}`), { arguments: args }), options.signal);
+    const r = post(doing, sessionPath(doing, id, `/tools/${segment(doing, tool)}`), { arguments: args });
+    return this.#sender.json(once(r, options.idempotencyKey), options.signal);
   }
 
   /** Lists the tools that can be called, by name. */

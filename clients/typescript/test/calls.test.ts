@@ -140,7 +140,7 @@ test("a server that is not ready is no error", async () => {
   assert.deepEqual(await faked(() => json({ ready: false, missing }, 503)).client.ready(), { ready: false, missing });
 });
 
-const keyed = new Set(["get", "append", "create", "fork", "recover", "detach", "verify"]);
+const keyed = new Set(["get", "append", "create", "fork", "recover", "detach", "verify", "callTool"]);
 const sent: Record<string, (c: Client) => Promise<unknown>> = {
   get: (c) => c.get("s"),
   append: (c) => c.append("s", []),
@@ -153,6 +153,7 @@ const sent: Record<string, (c: Client) => Promise<unknown>> = {
   delete: (c) => c.delete("s"),
   retry: (c) => c.retry("s"),
   callTool: (c) => c.callTool("s", "t", {}),
+  restartPlugin: (c) => c.restartPlugin("p"),
   import: (c) => c.import("x"),
 };
 const proxy = (status: number): Response => new Response("<html>", { status });

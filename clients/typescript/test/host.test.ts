@@ -16,7 +16,14 @@ const isCode = (code: string) => (err: unknown): boolean => err instanceof Foldh
 
 test("each call does what docs/server.md says", async (t) => {
   const host = await Host.start(t);
-  const c = host.client();
+  const asked = new Set<string>();
+  const c = new Client({
+    url: host.url,
+    fetch: (at, init) => {
+      asked.add(`${init?.method} ${new URL(String(at)).pathname}`);
+      return fetch(at, init);
+    },
+  });
   await c.healthy();
   assert.deepEqual(await c.ready(), { ready: true, missing: [] });
 
@@ -105,6 +112,19 @@ test("each call does what docs/server.md says", async (t) => {
 
   await c.delete("b");
   await assert.rejects(c.get("b"), isCode("session-not-found"));
+  for await (const _ of c.stream("a")) break;
+  for await (const _ of c.follow(["a"])) break;
+
+  // All that there is was asked for, but for what another call does as well.
+  const { paths } = (await (await fetch(`${host.url}/v1/openapi.json`)).json()) as { paths: Record<string, Record<string, unknown>> };
+  const missing: string[] = [];
+  for (const [path, methods] of Object.entries(paths)) {
+    const is = new RegExp(`^${path.replace(/\{\w+\}/g, "[^/]+")}$`);
+    for (const method of ["get", "post", "put", "patch", "delete"]) {
+      if (method in methods && ![...asked].some((a) => a.startsWith(`${method.toUpperCase()} `) && is.test(a.slice(method.length + 1)))) missing.push(`${method} ${path}`);
+    }
+  }
+  assert.deepEqual(missing, ["get /v1/stream", "get /v1/openapi.json"]);
 });
 
 /** Reads a stream until a frame is as it should be. */
