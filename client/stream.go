@@ -36,7 +36,7 @@ type StreamOptions struct {
 
 const (
 	// connectTime is how long a server may take until its first frame. It waits for nothing before it.
-	connectTime = 30 * time.Second
+	connectTime = 10 * time.Second
 	// A server that has said nothing for twice its heartbeat and five seconds is taken for gone.
 	silentBeats, silentMore = 2, 5 * time.Second
 )
