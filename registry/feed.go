@@ -34,7 +34,8 @@ const (
 	KindUnavailable
 	// KindRemoved is a key that a live session does not have any more.
 	KindRemoved
-	// KindUnitAdded, KindUnitRemoved and KindUnitReplaced are about a key in the whole registry.
+	// KindUnitAdded, KindUnitRemoved and KindUnitReplaced are about a key in the whole registry: some set has it now, or has it no more, or it is folded
+	// by another definition.
 	KindUnitAdded
 	KindUnitRemoved
 	KindUnitReplaced

@@ -17,7 +17,7 @@ type Registration struct {
 }
 
 // Register adds a definition. Registrations of one key and one stateVersion share it, whoever makes them; the key lives until the
-// last is released. A definition with an Instance is served by it at once; Suspend says otherwise.
+// last is released. Variants of one plugin share nothing and may differ in their versions. A definition with an Instance is served by it at once; Suspend says otherwise.
 // Errors: *unit.DefinitionError, *VersionConflictError, ErrClosed.
 func (r *Registry) Register(by Registrant, def unit.Definition) (*Registration, error) {
 	compiled, err := unit.Compile(def)
@@ -26,19 +26,19 @@ func (r *Registry) Register(by Registrant, def unit.Definition) (*Registration, 
 	}
 	g := &Registration{r: r}
 	r.mu.Lock()
-	if err := r.admitLocked(compiled, nil); err != nil {
+	if err := r.admitLocked(by, compiled, nil); err != nil {
 		r.mu.Unlock()
 		return nil, err
 	}
-	added := len(r.units[def.Key]) == 0
+	first := len(r.units[def.Key]) == 0
 	g.b = r.bindLocked(by, compiled)
 	r.units[def.Key] = append(r.units[def.Key], g.b)
-	moved := r.replanLocked()
-	if added {
+	did := r.replanLocked()
+	if first || did.gained {
 		r.feed.post(&post{change: Change{Kind: KindUnitAdded, Key: def.Key, Seq: -1, Rev: g.b.revision()}})
 	}
 	r.mu.Unlock()
-	if moved {
+	if did.moved() {
 		r.follow()
 	}
 	return g, nil
@@ -62,7 +62,7 @@ func (r *Registry) Replace(reg *Registration, def unit.Definition) error {
 		r.mu.Unlock()
 		return &unit.DefinitionError{Key: compiled.Key, Rule: "key", Reason: "the registration is of key " + old.Key + "; register the other key on its own"}
 	}
-	if err := r.admitLocked(compiled, old); err != nil {
+	if err := r.admitLocked(old.by, compiled, old); err != nil {
 		r.mu.Unlock()
 		return err
 	}
@@ -94,8 +94,7 @@ func (g *Registration) Release() {
 		delete(r.units, b.Key)
 	}
 	r.retireLocked(b)
-	r.replanLocked()
-	if len(bs) == 0 {
+	if did := r.replanLocked(); len(bs) == 0 || did.lost {
 		r.feed.post(&post{change: Change{Kind: KindUnitRemoved, Key: b.Key, Seq: -1, Rev: r.revs.Add(1)}})
 	}
 	r.mu.Unlock()
@@ -152,13 +151,15 @@ func (g *Registration) binding() *binding {
 	return g.b
 }
 
-// admitLocked refuses a version that differs from one that somebody else than except holds. r.mu is held.
-func (r *Registry) admitLocked(c *unit.Compiled, except *binding) error {
+// admitLocked refuses a version that differs from one that somebody else than except holds. Variants of one plugin may differ: they are never in
+// one set, and while the plugin is upgraded one of them is ahead of the others. r.mu is held.
+func (r *Registry) admitLocked(by Registrant, c *unit.Compiled, except *binding) error {
 	if r.closed {
 		return ErrClosed
 	}
 	for _, b := range r.units[c.Key] {
-		if b != except && b.StateVersion != c.StateVersion {
+		variants := b.by.Plugin == by.Plugin && b.by.Variant != by.Variant
+		if b != except && !variants && b.StateVersion != c.StateVersion {
 			return &VersionConflictError{Key: c.Key, Have: b.StateVersion, Want: c.StateVersion, By: b.by}
 		}
 	}

@@ -43,6 +43,13 @@ func (r *Registry) SetMembers(name string, members []Registrant) {
 	r.follow()
 }
 
+// Declared says whether a name was given members. A session of one that was not sees what every such session sees.
+func (r *Registry) Declared(name string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.sets[name] != nil
+}
+
 // setLocked finds a set. A name without members costs nothing: names come with sessions, and must not pile up. r.mu is held.
 func (r *Registry) setLocked(name string) *set {
 	if t := r.sets[name]; t != nil {
@@ -51,22 +58,30 @@ func (r *Registry) setLocked(name string) *set {
 	return &r.undeclared
 }
 
-// replanLocked makes the plans of all sets anew under the next generation, and says whether a key left a set or changed hands: then live
-// sessions are to be told, while a new key waits for the next time that they look. A binding that a key gets anew has a
+// replanned is what became of keys in some set.
+type replanned struct{ gained, lost, handed bool }
+
+// moved says that a key left a set or changed hands: then live sessions are to be told, while a new key waits for the next time that they look.
+func (p replanned) moved() bool { return p.lost || p.handed }
+
+// replanLocked makes the plans of all sets anew under the next generation, and says what became of keys. A binding that a key gets anew has a
 // new revision: whatever it computes, cold sessions included, must count as newer than what the one before it said, and than the
 // removal of the key. r.mu is held.
-func (r *Registry) replanLocked() (moved bool) {
+func (r *Registry) replanLocked() (did replanned) {
 	r.gen++
 	replan := func(t *set) {
 		old, now := t.plan.Load(), resolve(r.gen, r.units, t.member)
 		for _, b := range now.units {
 			// Also where nobody computed it just before: who did earlier may have had a higher one.
-			if old.binding(b.Key) != b {
+			was := old.binding(b.Key)
+			if was != b {
 				b.raise(r.revs.Add(1))
 			}
+			did.gained = did.gained || was == nil
+			did.handed = did.handed || was != nil && was != b
 		}
 		for _, b := range old.units {
-			moved = moved || now.binding(b.Key) != b
+			did.lost = did.lost || now.binding(b.Key) == nil
 		}
 		t.plan.Store(now)
 	}
@@ -74,7 +89,7 @@ func (r *Registry) replanLocked() (moved bool) {
 	for _, t := range r.sets {
 		replan(t)
 	}
-	return moved
+	return did
 }
 
 // follow lets every live session come to terms with the present plans. No lock is held. Sessions check again at every publish
