@@ -46,7 +46,7 @@ func (r *replay) again(down map[string]registry.Unavailable, ask func(keys []str
 	}
 	pause := time.Millisecond
 	for idle := 0; len(keys) > 0 && idle < maxIdle; {
-		before, serves, err := r.host.plugins.settle(r.ctx, keys)
+		before, serves, err := r.host.plugins.settle(r.ctx, r.set, keys)
 		if err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func (r *replay) again(down map[string]registry.Unavailable, ask func(keys []str
 		if keys = passing(down); !serves || len(keys) == 0 {
 			break
 		}
-		if r.host.plugins.deaths(asked) != before {
+		if r.host.plugins.deaths(r.set, asked) != before {
 			idle, pause = 0, time.Millisecond
 			continue
 		}
@@ -74,9 +74,9 @@ func (r *replay) again(down map[string]registry.Unavailable, ask func(keys []str
 	return r.turn.take(r.ctx, shared)
 }
 
-// settle waits until each plugin that offers one of the keys serves or is not started again by itself. serves says whether any does.
-func (p *plugins) settle(ctx context.Context, keys []string) (deaths int, serves bool, err error) {
-	for _, one := range p.offering(keys) {
+// settle waits until each plugin of a set that offers one of the keys serves or is not started again by itself. serves says whether any does.
+func (p *plugins) settle(ctx context.Context, set string, keys []string) (deaths int, serves bool, err error) {
+	for _, one := range p.offering(set, keys) {
 		s, err := p.list[one].Settle(ctx)
 		if err != nil {
 			return 0, false, err
@@ -87,17 +87,20 @@ func (p *plugins) settle(ctx context.Context, keys []string) (deaths int, serves
 	return deaths, serves, nil
 }
 
-// deaths counts those of the plugins that offer one of the keys.
-func (p *plugins) deaths(keys []string) (n int) {
-	for _, one := range p.offering(keys) {
+// deaths counts those of the plugins of a set that offer one of the keys.
+func (p *plugins) deaths(set string, keys []string) (n int) {
+	for _, one := range p.offering(set, keys) {
 		n += p.list[one].Facts().Deaths
 	}
 	return n
 }
 
-// offering are the places of the plugins that offer one of the keys.
-func (p *plugins) offering(keys []string) (places []int) {
+// offering are the places of the plugins of a set that offer one of the keys.
+func (p *plugins) offering(set string, keys []string) (places []int) {
 	for i, one := range p.list {
+		if !one.serves(set) {
+			continue
+		}
 		for _, u := range one.Facts().Units {
 			if slices.Contains(keys, u.Key) {
 				places = append(places, i)

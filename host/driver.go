@@ -30,7 +30,7 @@ type driver struct {
 // Attach implements session.Driver.
 func (d *driver) Attach(s *session.Session, head int64) session.Drive {
 	life := lifeOf(s)
-	rs := d.registry.Attach(d.logs.Log(life), setOf(s.Header()), head, d.stored(life))
+	rs := d.registry.Attach(d.logs.Log(life), d.logs.Set(s.Header()), head, d.stored(life))
 	d.mu.Lock()
 	d.live[life], d.ids[life.ID] = rs, rs
 	d.mu.Unlock()
@@ -116,6 +116,9 @@ type logs struct {
 	rows eventlog.RowStore
 	// page bounds what is read at once.
 	page int
+	// declared says whether there is a preset; strange hears of each session that has one that there is not.
+	declared func(preset string) bool
+	strange  func(preset, session string)
 }
 
 // Log implements checkpoint.Logs.
@@ -128,7 +131,13 @@ func (l logs) Log(life eventlog.Life) registry.Log {
 }
 
 // Set implements checkpoint.Logs.
-func (l logs) Set(h event.Header) string { return setOf(h) }
+func (l logs) Set(h event.Header) string {
+	set := setOf(h)
+	if set != "" && !l.declared(set) {
+		l.strange(set, h.ID)
+	}
+	return set
+}
 
 // storedLog reads a session's events straight from the store: cells are built without touching the session, so that
 // reading never keeps one live nor waits for one that is going cold.

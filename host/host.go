@@ -113,7 +113,7 @@ func compose(o Options, p *plugins) *Host {
 	o.Registry.Logger = o.Logger
 	o.Registry.Epoch = h.epoch
 	h.registry = registry.New(o.Registry)
-	logs := logs{Store: h.store, page: cmp.Or(o.Registry.BatchEvents, pageEvents)}
+	logs := logs{Store: h.store, page: cmp.Or(o.Registry.BatchEvents, pageEvents), declared: h.registry.Declared, strange: p.strange}
 	o.Checkpoint.Logger = o.Logger
 	// Nothing outlives a store of the host's own, so rows in it would be work for nobody.
 	if rows, ok := h.store.(eventlog.RowStore); ok && !h.owned {
@@ -142,7 +142,7 @@ func (h *Host) Registry() *registry.Registry { return h.registry }
 // Epoch is "<storeId>.<boot>": which store this is and which of its starts. Blocks carry it.
 func (h *Host) Epoch() string { return h.epoch }
 
-// Register offers a unit to every session of the default set under the name of its plugin. Release the registration to take it away.
+// Register offers a unit to every session of the default set under the name of its plugin, and to those of presets that name that without a config. Release the registration to take it away.
 // Errors: *unit.DefinitionError, *registry.VersionConflictError.
 func (h *Host) Register(plugin string, def unit.Definition) (*registry.Registration, error) {
 	return h.registry.Register(registry.Registrant{Plugin: plugin}, def)

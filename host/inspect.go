@@ -26,6 +26,8 @@ import (
 type InspectOptions struct {
 	// Config is what an operator says about it, under the name of the file; nil is nothing.
 	Config *config.File
+	// Preset is the preset whose config it gets; empty is its own config.
+	Preset string
 	// SocketDir is that of PluginOptions.
 	SocketDir string
 	// Logger gets what the plugin writes; nil discards.
@@ -47,7 +49,8 @@ type Inspection struct {
 }
 
 // Inspect starts a plugin apart from any host, asks it what it is, configures it, asks what it offers and whether it serves, and stops it. The error says why it would not
-// start, usually a *launch.StartError, or why it did not stay up; the inspection then says how far it came.
+// start, usually a *launch.StartError, or why it did not stay up; the inspection then says how far it came. Of a preset it is also *UnknownPresetError or
+// *NotInPresetError.
 func Inspect(ctx context.Context, path string, o InspectOptions) (*Inspection, error) {
 	in, err := inspect(ctx, path, o, nil)
 	if err == nil {
@@ -63,9 +66,16 @@ func inspect(ctx context.Context, path string, o InspectOptions, use func(*life.
 	if abs, err := filepath.Abs(path); err == nil {
 		in.Path = abs
 	}
-	var settings config.Plugin
+	settings := &config.File{}
 	if o.Config != nil {
-		settings = o.Config.Plugins[name]
+		settings = o.Config
+	}
+	spec := specOf(name, in.Path, settings.Plugins[name])
+	if o.Preset != "" {
+		var err error
+		if spec.Config, spec.ConfigPlace, err = presetConfig(settings, o.Preset, name); err != nil {
+			return in, err
+		}
 	}
 	file, err := launch.Inspect(path)
 	if err != nil {
@@ -83,7 +93,7 @@ func inspect(ctx context.Context, path string, o InspectOptions, use func(*life.
 	defer launcher.Close()
 	began := time.Now()
 	var broke atomic.Pointer[error]
-	l, err := life.Start(ctx, life.By(launcher), specOf(name, in.Path, settings), life.Options{Generation: 1, HostVersion: Version(), Described: in.describe,
+	l, err := life.Start(ctx, life.By(launcher), spec, life.Options{Generation: 1, HostVersion: Version(), Described: in.describe,
 		Broken: func(why error, _ bool) { broke.Store(&why) }})
 	if err != nil {
 		in.LastError = err.Error()
@@ -176,7 +186,7 @@ var phases = []struct {
 
 // Validate says whether a plugin would load, and if not why: the file and its architecture, the start and the handshake, the description, the
 // config, the registrations with their schemas, and the laws of each unit over the given events; nil is a short session of core types.
-// The error is ctx's.
+// Errors: *UnknownPresetError, *NotInPresetError, that of ctx.
 func Validate(ctx context.Context, path string, o InspectOptions, events []event.Event) (*Report, error) {
 	r := &Report{}
 	over := fmt.Sprintf("%d events", len(events))
@@ -200,6 +210,12 @@ func Validate(ctx context.Context, path string, o InspectOptions, events []event
 	r.Inspection, r.Err = in, err
 	if ctx.Err() != nil {
 		return r, ctx.Err()
+	}
+	if unknown := (*UnknownPresetError)(nil); errors.As(err, &unknown) {
+		return r, unknown
+	}
+	if other := (*NotInPresetError)(nil); errors.As(err, &other) {
+		return r, other
 	}
 	r.started(err)
 	if err != nil {

@@ -6,7 +6,6 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/host/internal/life"
-	"github.com/foldhost/foldhost/host/internal/supervise"
 	"github.com/foldhost/foldhost/session"
 )
 
@@ -17,8 +16,10 @@ const CodeEventSchema event.Code = "event-schema"
 type owners struct {
 	byType map[string]owner
 	// refused are claims to types that another plugin has, by the name of the plugin.
-	refused map[string][]life.Refusal
+	refused map[string][]refusal
 }
+
+type refusal = life.Refusal
 
 type owner struct {
 	plugin string
@@ -32,22 +33,22 @@ func (e *OwnedError) Error() string {
 	return fmt.Sprintf("%q belongs to plugin %q, which comes first; nobody else can own it", e.Type, e.Owner)
 }
 
-// newOwners gives each type to the first plugin that claims it, whether it runs or not: those of this process, then the others by name.
-func newOwners(all []supervise.Status) *owners {
-	o := &owners{byType: map[string]owner{}, refused: map[string][]life.Refusal{}}
+// add gives each type to the first plugin that claims it, whether it runs or not. Instances of one plugin claim the same.
+func (o *owners) add(all []serving) {
 	for _, s := range all {
 		if s.Description == nil {
 			continue
 		}
 		for _, owned := range s.Description.Owned {
-			if first, taken := o.byType[owned.Type]; taken {
-				o.refused[s.Name] = append(o.refused[s.Name], life.Refusal{What: "event type", Name: owned.Type, Err: &OwnedError{owned.Type, first.plugin}})
-				continue
+			first, taken := o.byType[owned.Type]
+			switch {
+			case !taken:
+				o.byType[owned.Type] = owner{s.Name, owned.Schema}
+			case first.plugin != s.Name:
+				o.refused[s.Name] = append(o.refused[s.Name], refusal{What: "event type", Name: owned.Type, Err: &OwnedError{owned.Type, first.plugin}})
 			}
-			o.byType[owned.Type] = owner{s.Name, owned.Schema}
 		}
 	}
-	return o
 }
 
 // check says what is wrong with the data of an event. An event of a type that nobody owns costs one lookup.
@@ -69,7 +70,7 @@ func (o *owners) check(ev *event.Event) error {
 
 // guard is the hook on appends. Imports, seeds and forks do not pass it: what was accepted once stays readable.
 func (p *plugins) guard(ctx context.Context, s *session.Session, events []event.Event) error {
-	owners := p.owners.Load()
+	owners := p.tableOf(s).owners
 	for i := range events {
 		if err := owners.check(&events[i]); err != nil {
 			if len(events) > 1 {

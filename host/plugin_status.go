@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/foldhost/foldhost/host/discover"
@@ -43,6 +44,10 @@ type Plugin struct {
 	Reason string
 	// Pid is 0 without a process.
 	Pid int
+	// Presets are those that it serves, sorted; PresetOnly says that it does not serve the default set. A plugin with another config in a preset is listed once more,
+	// with the process that has that config.
+	Presets    []string
+	PresetOnly bool
 	// Restarts counts processes after the first, LastError is the last failure of any of them, Tail the end of what it wrote to stderr, at most 64 KiB.
 	Restarts        int
 	LastError, Tail string
@@ -91,21 +96,88 @@ type RefusedOffer struct {
 
 func (r RefusedOffer) String() string { return fmt.Sprintf("%s %q: %v", r.What, r.Name, r.Err) }
 
-// Plugins lists every plugin, those that are disabled or missing or run in this process included, sorted by name. It hashes files that were not hashed yet, until ctx ends.
+// Plugins lists every plugin of every set, those that are disabled or missing or run in this process included, sorted by name. One that has several configs is
+// listed with each, that of the default set first. It hashes files that were not hashed yet, until ctx ends.
 func (h *Host) Plugins(ctx context.Context) []Plugin {
-	all := slices.Clone(h.plugins.idle)
-	owners, tools := h.plugins.owners.Load(), h.plugins.tools.Load()
+	all := h.setPlugins(ctx, "")
 	for _, one := range h.plugins.list {
-		p := pluginOf(one.Status(), owners, tools)
-		p.Digest, _ = one.Digest(ctx)
-		p.Warnings = h.plugins.warnings[p.Name]
-		all = append(all, p)
+		if !one.standard {
+			all = append(all, h.plugins.listed(ctx, one, one.presets[0]))
+		}
 	}
-	for _, s := range h.plugins.residents() {
-		all = append(all, pluginOf(s, owners, tools))
+	residents := h.plugins.residents()
+	for _, preset := range h.plugins.presets {
+		all = append(all, preset.lacking(residents)...)
 	}
-	slices.SortFunc(all, func(a, b Plugin) int { return strings.Compare(a.Name, b.Name) })
+	sortPlugins(all)
 	return all
+}
+
+// PresetPlugins is Plugins for one set: with the config that each has there. Empty is the default set. The error is an *UnknownPresetError.
+func (h *Host) PresetPlugins(ctx context.Context, preset string) ([]Plugin, error) {
+	if err := h.CheckPreset(preset); err != nil {
+		return nil, err
+	}
+	all := h.setPlugins(ctx, h.plugins.set(preset))
+	sortPlugins(all)
+	return all, nil
+}
+
+// setPlugins are those of one set, in no order.
+func (h *Host) setPlugins(ctx context.Context, set string) (all []Plugin) {
+	residents := h.plugins.residents()
+	preset := h.plugins.presets[set]
+	if preset == nil {
+		all = slices.Clone(h.plugins.idle)
+	} else {
+		all = preset.lacking(residents)
+	}
+	for _, one := range h.plugins.list {
+		if one.serves(set) {
+			all = append(all, h.plugins.listed(ctx, one, set))
+		}
+	}
+	for _, s := range residents {
+		if preset == nil || preset.has(s.Name) {
+			p := pluginOf(s, h.plugins.tables.Load().of(set))
+			for name, other := range h.plugins.presets {
+				if other.has(s.Name) {
+					p.Presets = append(p.Presets, name)
+				}
+			}
+			slices.Sort(p.Presets)
+			all = append(all, p)
+		}
+	}
+	return all
+}
+
+// listed is an instance as it stands in a set.
+func (p *plugins) listed(ctx context.Context, one *instance, set string) Plugin {
+	l := pluginOf(one.Status(), p.tables.Load().of(set))
+	l.Digest, _ = one.Digest(ctx)
+	l.Warnings = p.warnings[l.Name]
+	l.Presets, l.PresetOnly = one.presets, !one.standard
+	return l
+}
+
+// lacking are the plugins that a preset names and does not have, with those that run in this process as they are.
+func (p *preset) lacking(residents []supervise.Status) []Plugin {
+	return slices.DeleteFunc(slices.Clone(p.missing), func(m Plugin) bool {
+		return p.has(m.Name) && slices.ContainsFunc(residents, func(s supervise.Status) bool { return s.Name == m.Name })
+	})
+}
+
+func sortPlugins(all []Plugin) {
+	slices.SortStableFunc(all, func(a, b Plugin) int {
+		order := func(p *Plugin) string {
+			if !p.PresetOnly {
+				return ""
+			}
+			return strings.Join(p.Presets, ",")
+		}
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(order(&a), order(&b)))
+	})
 }
 
 // PassedFiles are the files of the plugin directory that are no plugins, with the reasons.
@@ -126,28 +198,35 @@ func (e *UnknownPluginError) Error() string {
 }
 
 // RestartPlugin brings up a new process of a plugin, which takes over without a gap once it is up; one that waits or is parked starts at
-// once, and its failures are forgotten. It does not wait. The error is *UnknownPluginError.
+// once, and its failures are forgotten. One that has several configs gets a new process for each. It does not wait. The error is *UnknownPluginError.
 func (h *Host) RestartPlugin(name string) error {
-	one := h.plugins.find(name)
-	if one == nil {
+	all := h.plugins.find(name)
+	if len(all) == 0 {
 		return &UnknownPluginError{name}
 	}
-	one.Restart()
+	for _, one := range all {
+		one.Restart()
+	}
 	return nil
 }
 
-// StopPlugin stops a plugin for good: its units are released, so that the next plugin by name takes over those that it has as well, and its
+// StopPlugin stops a plugin for good, in every set: its units are released, so that the next plugin by name takes over those that it has as well, and its
 // process is asked to end, or killed when ctx ends. Its event types stay guarded. Errors: *UnknownPluginError, that of ctx.
 func (h *Host) StopPlugin(ctx context.Context, name string) error {
-	one := h.plugins.find(name)
-	if one == nil {
+	all := h.plugins.find(name)
+	if len(all) == 0 {
 		return &UnknownPluginError{name}
 	}
-	one.Stop(ctx)
+	var stops sync.WaitGroup
+	for _, one := range all {
+		stops.Go(func() { one.Stop(ctx) })
+	}
+	stops.Wait()
 	return ctx.Err()
 }
 
-func pluginOf(s supervise.Status, owners *owners, tools *tools) Plugin {
+// pluginOf is a plugin as it stands in a set.
+func pluginOf(s supervise.Status, in *table) Plugin {
 	p := Plugin{Name: s.Name, Path: s.Path, State: PluginState(s.State), Since: s.Since, Until: s.Until, Reason: s.Reason, Pid: s.Pid, Restarts: s.Restarts,
 		LastError: s.LastError, Tail: s.Tail}
 	p.describe(s.Description)
@@ -156,12 +235,12 @@ func pluginOf(s supervise.Status, owners *owners, tools *tools) Plugin {
 	}
 	for i := range s.Tools {
 		t := toolOf(&s.Tools[i])
-		if first := tools.find(t.Name); first != nil && first.plugin != s.Name {
+		if first := in.tools.find(t.Name); first != nil && first.plugin != s.Name {
 			t.ShadowedBy = first.plugin
 		}
 		p.Tools = append(p.Tools, t)
 	}
-	for _, r := range slices.Concat(s.Refused, owners.refused[s.Name]) {
+	for _, r := range slices.Concat(s.Refused, in.owners.refused[s.Name]) {
 		p.Refused = append(p.Refused, RefusedOffer(r))
 	}
 	slices.SortFunc(p.Refused, func(a, b RefusedOffer) int {

@@ -5,9 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -43,10 +41,13 @@ type PluginOptions struct {
 type plugins struct {
 	logger   *slog.Logger
 	launcher *launch.Launcher
-	list     []*supervise.Plugin // by name
-	// idle are plugins that are listed and not started.
-	idle   []Plugin
-	passed []discover.Passed
+	// list are the instances by name; of one plugin that of the default set comes first.
+	list []*instance
+	// idle are plugins of the default set that are listed and not started.
+	idle []Plugin
+	// presets are those of the configuration; nil where there is none.
+	presets map[string]*preset
+	passed  []discover.Passed
 	// warnings are what an operator should change, by plugin.
 	warnings map[string][]string
 	removed  func()
@@ -54,12 +55,13 @@ type plugins struct {
 	mu sync.Mutex
 	// resident are the plugins that run in this process, in the order in which they came. Guarded by mu.
 	resident []supervise.Status
-	owners   atomic.Pointer[owners]
-	tools    atomic.Pointer[tools]
+	// told are the presets of stored sessions that there are not. Guarded by mu.
+	told   map[string]bool
+	tables atomic.Pointer[tables]
 }
 
 // newPlugins finds the plugins and makes them, without starting any.
-func newPlugins(o PluginOptions, logger *slog.Logger) (*plugins, []life.Spec, error) {
+func newPlugins(o PluginOptions, logger *slog.Logger) (*plugins, []planned, error) {
 	file := o.Config
 	if file == nil {
 		file = &config.File{}
@@ -72,7 +74,7 @@ func newPlugins(o PluginOptions, logger *slog.Logger) (*plugins, []life.Spec, er
 	if err != nil {
 		return nil, nil, err
 	}
-	p := &plugins{logger: logger, passed: passed, warnings: map[string][]string{}}
+	p := &plugins{logger: logger, passed: passed, warnings: map[string][]string{}, told: map[string]bool{}}
 	paths := map[string]string{}
 	for _, f := range found {
 		paths[f.Name] = f.Path
@@ -83,32 +85,43 @@ func newPlugins(o PluginOptions, logger *slog.Logger) (*plugins, []life.Spec, er
 			paths[name] = c.Command
 			delete(p.warnings, name)
 		} else if _, is := paths[name]; !is {
-			idle := Plugin{Name: name, State: PluginMissing, Reason: fmt.Sprintf("the configuration names it, and there is no such plugin in %s", dir)}
-			for _, skipped := range passed {
-				if skipped.Name == name {
-					idle.Path, idle.Reason = skipped.Path, fmt.Sprintf("%s: %s", skipped.Path, skipped.Reason)
-					if skipped.Remedy != "" {
-						idle.Reason += "; " + skipped.Remedy
-					}
-				}
-			}
+			idle := missing(name, "the configuration names it", dir, passed)
 			if c.Disabled {
 				idle.State, idle.Reason = PluginDisabled, ""
 			}
 			p.idle = append(p.idle, idle)
 		}
 	}
-	var specs []life.Spec
+	var specs []planned
 	for name, path := range paths {
 		c := file.Plugins[name]
 		if c.Disabled {
 			p.idle = append(p.idle, Plugin{Name: name, Path: path, State: PluginDisabled})
 			continue
 		}
-		specs = append(specs, specOf(name, path, c))
+		specs = append(specs, planned{Spec: specOf(name, path, c), by: registry.Registrant{Plugin: name}, standard: true})
 	}
-	slices.SortFunc(specs, func(a, b life.Spec) int { return strings.Compare(a.Plugin, b.Plugin) })
+	specs, p.presets = planPresets(file, specs, func(place, name string) Plugin {
+		if path, is := paths[name]; is || file.Plugins[name].Disabled {
+			return Plugin{Name: name, Path: path, State: PluginMissing, Reason: fmt.Sprintf("%s names it, and plugins.%s.disabled switches it off", place, name)}
+		}
+		return missing(name, place+" names it", dir, passed)
+	})
 	return p, specs, nil
+}
+
+// missing is a plugin that somebody names and that is not in the directory.
+func missing(name, named, dir string, passed []discover.Passed) Plugin {
+	p := Plugin{Name: name, State: PluginMissing, Reason: fmt.Sprintf("%s, and there is no such plugin in %s", named, dir)}
+	for _, skipped := range passed {
+		if skipped.Name == name {
+			p.Path, p.Reason = skipped.Path, fmt.Sprintf("%s: %s", skipped.Path, skipped.Reason)
+			if skipped.Remedy != "" {
+				p.Reason += "; " + skipped.Remedy
+			}
+		}
+	}
+	return p
 }
 
 // guardSessions begins to look at every append.
@@ -134,7 +147,7 @@ func specOf(name, path string, c config.Plugin) life.Spec {
 }
 
 // boundBatches lets no plugin have more than most for a batch; 0 bounds nothing.
-func boundBatches(specs []life.Spec, most time.Duration) {
+func boundBatches(specs []planned, most time.Duration) {
 	for i := range specs {
 		if l := &specs[i].Limits; most > 0 && (l.Batch <= 0 || l.Batch > most) {
 			l.Batch = most
@@ -143,15 +156,22 @@ func boundBatches(specs []life.Spec, most time.Duration) {
 }
 
 // start brings all plugins up, each on its own.
-func (p *plugins) start(specs []life.Spec, o PluginOptions, r *registry.Registry) error {
+func (p *plugins) start(specs []planned, o PluginOptions, r *registry.Registry) error {
 	var err error
 	if p.launcher, err = launch.New(launch.Options{Logger: p.logger, SocketDir: o.SocketDir}); err != nil {
 		return err
 	}
 	deps := supervise.Deps{Launch: life.By(p.launcher), Registry: r, Logger: p.logger, Version: Version(), Ledger: &supervise.Ledger{}, Files: &supervise.Files{Dir: o.CacheDir},
 		Generation: &atomic.Uint64{}, Changed: p.changed, Released: p.released, HealthEvery: o.HealthEvery}
+	for name, preset := range p.presets {
+		r.SetMembers(name, preset.members)
+	}
 	for _, spec := range specs {
-		p.list = append(p.list, supervise.New(deps, registry.Registrant{Plugin: spec.Plugin}, spec))
+		deps.Logger = p.logger
+		if spec.Presets != "" {
+			deps.Logger = p.logger.With("presets", spec.Presets)
+		}
+		p.list = append(p.list, &instance{supervise.New(deps, spec.by, spec.Spec), spec})
 	}
 	p.changed()
 	for _, one := range p.list {
@@ -167,23 +187,8 @@ func (p *plugins) changed() {
 	p.changedLocked()
 }
 
-// changedLocked is changed with mu held. Plugins of this process come first: nothing that a process says takes away what they have.
-func (p *plugins) changedLocked() {
-	all := slices.Clone(p.resident)
-	for _, one := range p.list {
-		all = append(all, one.Facts())
-	}
-	p.owners.Store(newOwners(all))
-	p.tools.Store(newTools(all, p.state))
-}
-
-// state says how a plugin stands.
-func (p *plugins) state(name string) PluginState {
-	if one := p.find(name); one != nil {
-		return PluginState(one.Facts().State)
-	}
-	return PluginReady // It runs in this process.
-}
+// changedLocked is changed with mu held.
+func (p *plugins) changedLocked() { p.tables.Store(p.newTables()) }
 
 // released lets every plugin try again what it was refused.
 func (p *plugins) released() {
@@ -228,11 +233,12 @@ func (p *plugins) stop(ctx context.Context) {
 	}
 }
 
-func (p *plugins) find(name string) *supervise.Plugin {
+// find gives the instances of a plugin.
+func (p *plugins) find(name string) (all []*instance) {
 	for _, one := range p.list {
-		if one.Spec().Plugin == name {
-			return one
+		if one.Registrant().Plugin == name {
+			all = append(all, one)
 		}
 	}
-	return nil
+	return all
 }

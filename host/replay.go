@@ -113,8 +113,9 @@ type replay struct {
 	host    *Host
 	session *session.Session
 	turn    turn
-	// header is the log's own: the session goes by another id.
+	// header is the log's own: the session goes by another id. set is the set of plugins that folds it.
 	header   event.Header
+	set      string
 	store    eventlog.Store
 	watch    Watcher
 	progress func(reached, events int64)

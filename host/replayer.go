@@ -51,7 +51,8 @@ func (r *Replayer) Register(u Unit) error {
 
 // Replay accepts a log event by event, as an import would, folds the units over it and says what comes out. It holds neither the log
 // nor its messages in memory: what is larger than a small buffer is spooled to a temporary file, and what the result needs
-// grows with the result. It waits for the first start of every plugin.
+// grows with the result. A log with a preset of the configuration is folded by the plugins of that; any other by those of the default set. It waits for the
+// first start of every plugin.
 //
 // A log that is refused gives the error of its reader or of acceptance, usually an *event.IndexError; see RefusalOf. A unit that fails is
 // no error: its key is in Unavailable. A plugin whose process dies is waited for and asked again, until it is known which of its units, at which
@@ -75,7 +76,7 @@ func (r *Replayer) Replay(ctx context.Context, o ReplayOptions) (result *Result,
 	if err := r.host.WaitPlugins(ctx); err != nil {
 		return nil, err
 	}
-	return (&replay{ctx: ctx, host: r.host, session: s, turn: turn{gate: r.gate}, header: o.Header, store: r.store, watch: o.Watch, progress: o.Progress}).run()
+	return (&replay{ctx: ctx, host: r.host, session: s, turn: turn{gate: r.gate}, header: o.Header, set: r.host.plugins.set(setOf(o.Header)), store: r.store, watch: o.Watch, progress: o.Progress}).run()
 }
 
 // Close ends the replayer and its plugins, which are killed without being asked: nothing that they know is of use to anybody.

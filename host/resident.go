@@ -32,7 +32,7 @@ func (e *PluginNameError) Error() string {
 }
 
 // Add takes in a plugin that runs in this process, whole or not at all. From then on its units fold, its tools can be called, and every append of its
-// event types is checked, as for a plugin in a process of its own. Its event types and the names of its tools win over those of processes that say
+// event types is checked, as for a plugin in a process of its own. It is of the default set, and of each preset that names it without a config. Its event types and the names of its tools win over those of processes that say
 // later that they have the same. remove takes it away; more than once is harmless.
 //
 // Errors: *PluginNameError, *OwnedError, *unit.DefinitionError, *unit.ToolError, *registry.VersionConflictError, or what is wrong with an event type.
@@ -135,10 +135,10 @@ func (p *plugins) admit(s supervise.Status) error {
 	defer p.mu.Unlock()
 	named := func(other supervise.Status) bool { return other.Name == s.Name }
 	idle := slices.ContainsFunc(p.idle, func(other Plugin) bool { return other.Name == s.Name })
-	if idle || p.find(s.Name) != nil || slices.ContainsFunc(p.resident, named) {
+	if idle || len(p.find(s.Name)) > 0 || slices.ContainsFunc(p.resident, named) {
 		return &PluginNameError{s.Name}
 	}
-	owners := p.owners.Load()
+	owners := p.tables.Load().standard.owners
 	for _, o := range s.Description.Owned {
 		if owner, owned := owners.byType[o.Type]; owned {
 			return &OwnedError{o.Type, owner.plugin}

@@ -11,7 +11,6 @@ import (
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/host/internal/life"
-	"github.com/foldhost/foldhost/host/internal/supervise"
 	"github.com/foldhost/foldhost/session"
 	"github.com/foldhost/foldhost/unit"
 )
@@ -28,8 +27,8 @@ type servedTool struct {
 	folds []string
 }
 
-// newTools gives each name to the first plugin that offers it. state says how a plugin stands.
-func newTools(all []supervise.Status, state func(plugin string) PluginState) *tools {
+// newTools gives each name to the first plugin that offers it.
+func newTools(all []serving) *tools {
 	t := &tools{byName: map[string]*servedTool{}}
 	for _, s := range all {
 		folds := []string{}
@@ -43,7 +42,7 @@ func newTools(all []supervise.Status, state func(plugin string) PluginState) *to
 		for j := range s.Tools {
 			tool := &s.Tools[j]
 			if t.byName[tool.Name] == nil {
-				t.byName[tool.Name] = &servedTool{tool, s.Name, func() PluginState { return state(s.Name) }, folds}
+				t.byName[tool.Name] = &servedTool{tool, s.Name, s.now, folds}
 			}
 		}
 	}
@@ -64,10 +63,15 @@ type ToolResult struct {
 	Events []event.Event
 }
 
-// UnknownToolError: no plugin offers a tool of this name.
-type UnknownToolError struct{ Name string }
+// UnknownToolError: no plugin of the session's set offers a tool of this name. Preset is empty for the default set.
+type UnknownToolError struct{ Name, Preset string }
 
-func (e *UnknownToolError) Error() string { return fmt.Sprintf("no plugin offers a tool %q", e.Name) }
+func (e *UnknownToolError) Error() string {
+	if e.Preset != "" {
+		return fmt.Sprintf("no plugin of preset %q offers a tool %q", e.Preset, e.Name)
+	}
+	return fmt.Sprintf("no plugin offers a tool %q", e.Name)
+}
 
 // PluginUnavailableError: the plugin cannot be asked now. Nothing was appended.
 type PluginUnavailableError struct {
@@ -102,9 +106,9 @@ func (h *Host) CallTool(ctx context.Context, s *session.Session, name string, ar
 }
 
 func (h *Host) callTool(ctx context.Context, s *session.Session, name string, arguments json.RawMessage, once session.Once) (ToolResult, error) {
-	tool := h.plugins.tools.Load().find(name)
+	tool := h.plugins.tableOf(s).tools.find(name)
 	if tool == nil {
-		return ToolResult{}, &UnknownToolError{name}
+		return ToolResult{}, &UnknownToolError{name, h.plugins.set(setOf(s.Header()))}
 	}
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
@@ -213,7 +217,7 @@ func (c *toolCall) check(r *unit.ToolResult) error {
 			return broken("its value: %v", err)
 		}
 	}
-	owners := c.host.plugins.owners.Load()
+	owners := c.host.plugins.tableOf(c.session).owners
 	for i, e := range r.Events {
 		owner, owned := owners.byType[e.Type]
 		if !owned || owner.plugin != plugin {
@@ -286,10 +290,11 @@ func mismatches(all []unit.Mismatch) string {
 	return strings.Join(texts, "; ")
 }
 
-// Tools lists the tools that can be called, sorted by name; one that another shadows is not among them.
+// Tools lists the tools that sessions of the default set can call, sorted by name; one that another shadows is not among them. What a preset has
+// stands in PresetPlugins.
 func (h *Host) Tools() []PluginTool {
 	var all []PluginTool
-	for _, t := range h.plugins.tools.Load().byName {
+	for _, t := range h.plugins.tables.Load().standard.tools.byName {
 		all = append(all, toolOf(t.Tool))
 	}
 	slices.SortFunc(all, func(a, b PluginTool) int { return strings.Compare(a.Name, b.Name) })

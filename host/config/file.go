@@ -25,7 +25,7 @@ type File struct {
 	Listen, Durability string
 	// AllowedOrigins are origins of pages, such as https://app.example.com.
 	AllowedOrigins []string
-	// Plugins by name, and Presets by name. Presets are carried: sessions cannot be created with one yet.
+	// Plugins by name, and Presets by name.
 	Plugins map[string]Plugin
 	Presets map[string]Preset
 }

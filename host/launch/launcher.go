@@ -51,10 +51,11 @@ var ErrClosed = errors.New("the launcher is closed")
 
 // Spec says what to start and how.
 type Spec struct {
-	// Plugin is the operator's name for it, in errors and logs.
-	Plugin string
-	Path   string
-	Args   []string
+	// Plugin is the operator's name for it, in errors and logs. Presets are told beside it in logs: they are there for one of several processes of a
+	// plugin; empty for none.
+	Plugin, Presets string
+	Path            string
+	Args            []string
 	// Env are the plugin's own variables, "NAME=value". They win over those that it gets of the host's.
 	Env []string
 	// Dir is its working directory; empty is the host's.

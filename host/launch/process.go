@@ -47,6 +47,9 @@ type Process struct {
 
 func newProcess(l *Launcher, spec Spec) *Process {
 	p := &Process{launcher: l, spec: spec, logger: l.logger.With("plugin", spec.Plugin), gone: make(chan struct{})}
+	if spec.Presets != "" {
+		p.logger = p.logger.With("presets", spec.Presets)
+	}
 	p.stdout = p.output("stdout")
 	p.alive, p.die = context.WithCancel(context.Background())
 	return p

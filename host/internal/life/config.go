@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -14,13 +15,15 @@ import (
 type ConfigError struct {
 	// Problems are in the order of their paths, at least one.
 	Problems []ConfigProblem
+	// Place is where the config stands in the configuration; empty where nobody has to be told.
+	Place string
 }
 
 // ConfigProblem is one place in a config, such as "$.limits.maxImages", and what is wrong there.
 type ConfigProblem struct{ Path, Reason string }
 
 func (e *ConfigError) Error() string {
-	if len(e.Problems) == 1 && e.Problems[0].Path == "$" {
+	if len(e.Problems) == 1 && e.Problems[0].Path == "$" && e.Place == "" {
 		return "it cannot be configured: " + e.Problems[0].Reason // As often a fault of the program as of its config.
 	}
 	var b strings.Builder
@@ -29,9 +32,22 @@ func (e *ConfigError) Error() string {
 		if i > 0 {
 			b.WriteString("; ")
 		}
-		fmt.Fprintf(&b, "%s: %s", p.Path, p.Reason)
+		path := p.Path
+		if below, is := strings.CutPrefix(path, "$"); is && e.Place != "" {
+			path = e.Place + below
+		}
+		fmt.Fprintf(&b, "%s: %s", path, p.Reason)
 	}
 	return b.String()
+}
+
+// placed says where the config stands that an error is about.
+func placed(err error, place string) error {
+	var config *ConfigError
+	if errors.As(err, &config) {
+		config.Place = place
+	}
+	return err
 }
 
 // CheckConfig checks a config against the description's schema. Whoever gives none gives an empty one, unless the plugin wants something else
@@ -41,7 +57,7 @@ func (d *Description) CheckConfig(config json.RawMessage) error {
 		if config == nil {
 			return nil
 		}
-		return &ConfigError{[]ConfigProblem{{"$", "the plugin takes no config; remove it"}}}
+		return &ConfigError{Problems: []ConfigProblem{{"$", "the plugin takes no config; remove it"}}}
 	}
 	given := config
 	if given == nil {
@@ -57,7 +73,7 @@ func (d *Description) CheckConfig(config json.RawMessage) error {
 	if len(problems) == 0 {
 		return nil
 	}
-	return &ConfigError{problems}
+	return &ConfigError{Problems: problems}
 }
 
 // configProblems reads the plugin's own answer.

@@ -23,9 +23,10 @@ import (
 // Spec says what to bring up.
 type Spec struct {
 	launch.Spec
-	// Config is JSON, nil for none.
-	Config json.RawMessage
-	Limits Limits
+	// Config is JSON, nil for none. ConfigPlace is where it stands in the configuration, such as presets.single.todo.config, for errors; empty calls it $.
+	Config      json.RawMessage
+	ConfigPlace string
+	Limits      Limits
 }
 
 // Limits are deadlines; zero is the default.
@@ -160,13 +161,13 @@ func (l *Life) describe(ctx context.Context, o Options) error {
 
 func (l *Life) configure(ctx context.Context, o Options) error {
 	if err := l.Description.CheckConfig(l.spec.Config); err != nil {
-		return err
+		return placed(err, l.spec.ConfigPlace)
 	}
 	m, err := l.client.Configure(ctx, &pluginproto.ConfigureRequest{Config: l.spec.Config, Generation: o.Generation, HostVersion: o.HostVersion})
 	if err != nil {
 		return err
 	}
-	return configProblems(m)
+	return placed(configProblems(m), l.spec.ConfigPlace)
 }
 
 // register opens the two streams that last as long as the process, and takes the first set.
