@@ -180,5 +180,5 @@ func (j *restoring) fold(ctx context.Context, rows registry.Rows, to int64, need
 }
 
 func same(a, b *registry.Row) bool {
-	return a.Ver == b.Ver && a.Def == b.Def && a.Seq == b.Seq && a.Anchor == b.Anchor && bytes.Equal(a.Val, b.Val) && bytes.Equal(a.View, b.View)
+	return a.Ver == b.Ver && a.Def == b.Def && a.Seq == b.Seq && a.Anchor == b.Anchor && a.Config == b.Config && bytes.Equal(a.Val, b.Val) && bytes.Equal(a.View, b.View)
 }

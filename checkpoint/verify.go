@@ -107,7 +107,7 @@ func (v *verifying) compareRows(at int64, folded *registry.Block, fold registry.
 		if row.Anchor == now.Anchor {
 			v.compare(key, at, "row state", row.Val, now.Val)
 		}
-		if value, ok := folded.Values[key]; ok && row.View != nil { // lists do not look at the log
+		if value, ok := folded.Values[key]; ok && row.View != nil && row.Config == now.Config { // lists do not look at the log
 			v.compare(key, at, "row value", row.View, value)
 		}
 	}

@@ -17,8 +17,10 @@ type Row struct {
 	// Seq is the last event contained, −1 for none.
 	Seq int64           `json:"seq"`
 	Val json.RawMessage `json:"val"`
-	// View is the value as it was served; absent for host-only units and where no value of that seq is known.
-	View json.RawMessage `json:"view,omitempty"`
+	// View is the value as it was served; absent for host-only units and where no value of that seq is known. Config is the digest of the config that it was
+	// made with, empty where the plugin has none: another config may show the same state in another way.
+	View   json.RawMessage `json:"view,omitempty"`
+	Config string          `json:"config,omitempty"`
 	// Anchor is the fingerprint of the event at Seq, empty for −1.
 	Anchor string `json:"anchor"`
 }
@@ -48,12 +50,12 @@ func (s *Session) CheckpointWithin(ctx context.Context, wait time.Duration) (Row
 	anchors := map[int64]string{-1: ""}
 	for i := range cuts {
 		c := &cuts[i]
-		row := Row{Ver: c.b.StateVersion, Def: c.b.Digest, Seq: at}
+		row := Row{Ver: c.b.StateVersion, Def: c.b.Digest, Seq: at, Config: c.b.ConfigDigest}
 		if c.down != nil {
 			if c.down.Code == Faulted || c.row == nil {
 				continue
 			}
-			row.Seq, row.View = c.row.Seq, c.row.View
+			row.Seq, row.View, row.Config = c.row.Seq, c.row.View, c.row.Config
 		} else if c.val != nil {
 			if row.View, err = c.val.leave(s.r.o.MaxViewBytes); err != nil {
 				s.condemn(c.k, c.val, err)

@@ -221,7 +221,7 @@ func (s *Session) arrived(c *cell) {
 
 // keepState makes a state the row that the cell starts from the next time. mu is held. It is checked when it is used.
 func (s *Session) keepState(c *cell, through int64, st unit.StateAt) {
-	row := &Row{Ver: c.b.StateVersion, Def: c.b.Digest, Seq: through, Val: st.State}
+	row := &Row{Ver: c.b.StateVersion, Def: c.b.Digest, Seq: through, Val: st.State, Config: c.b.ConfigDigest}
 	if c.b.CheckState(st.State, s.r.o.MaxStateBytes) != nil {
 		return // it would not seed a fold
 	}

@@ -28,6 +28,10 @@ func (r *Row) AppendJSON(dst []byte) []byte {
 		dst = append(dst, `,"view":`...)
 		dst = append(dst, r.View...)
 	}
+	if r.Config != "" {
+		dst = append(dst, `,"config":`...)
+		dst = event.AppendString(dst, r.Config)
+	}
 	dst = append(dst, `,"anchor":`...)
 	dst = event.AppendString(dst, r.Anchor)
 	return append(dst, '}')
@@ -67,6 +71,8 @@ func DecodeRow(raw []byte) (Row, error) {
 			seen |= 8
 		case "view":
 			row.View = value
+		case "config":
+			row.Config, ok = event.String(value)
 		case "anchor":
 			row.Anchor, ok = event.String(value)
 			seen |= 16
@@ -113,15 +119,15 @@ func (b *binding) mismatch(row Row) string {
 	return ""
 }
 
-// ViewRows gives values straight from rows: no log is read, no plugin asked. Rows that do not match, and those whose state or view is
-// against its schema, leave their key out, and host-only units have no value. AsOfSeq is the lowest seq among the rows served, −1 without any; the
+// ViewRows gives values straight from rows: no log is read, no plugin asked. Rows that do not match, those whose view was made with another config, and those
+// whose state or view is against its schema, leave their key out, and host-only units have no value. AsOfSeq is the lowest seq among the rows served, −1 without any; the
 // values may contain more. keys narrows the answer; none is all. That the rows belong to the log, and do not stand beyond its
 // head, is the caller's to know.
 func (r *Registry) ViewRows(set string, rows Rows, keys ...string) Block {
 	block := r.blank()
 	for _, b := range narrow(r.setBindings(set), keys) {
 		row, ok := rows.Rows[b.Key]
-		if !ok || b.HostOnly() || b.mismatch(row) != "" || b.CheckState(row.Val, r.o.MaxStateBytes) != nil {
+		if !ok || b.HostOnly() || b.mismatch(row) != "" || row.Config != b.ConfigDigest || b.CheckState(row.Val, r.o.MaxStateBytes) != nil {
 			continue
 		}
 		view, err := b.AcceptView(row.View, r.o.MaxViewBytes)

@@ -15,6 +15,7 @@ func TestDecodeRowTakesRowsAndNothingElse(t *testing.T) {
 	good := Row{Ver: 3, Def: "d", Seq: 7, Val: json.RawMessage(`{"a":"<&>\u003c"}`), View: json.RawMessage(`[1.0]`), Anchor: "x"}
 	for name, row := range map[string]Row{
 		"whole":            good,
+		"of a config":      {Seq: 1, Val: json.RawMessage(`1`), View: json.RawMessage(`2`), Config: "c", Anchor: "x"},
 		"without a view":   {Ver: 0, Def: "", Seq: -1, Val: json.RawMessage(`null`)},
 		"odd names":        {Def: "<\">\u2028", Val: json.RawMessage(`1`), Anchor: "é"},
 		"the largest seq":  {Seq: event.MaxInteger, Val: json.RawMessage(`1`), Anchor: "x"},
@@ -40,6 +41,7 @@ func TestDecodeRowTakesRowsAndNothingElse(t *testing.T) {
 		"seq a fraction": strings.Replace(text, `"seq":7`, `"seq":7.5`, 1),
 		"seq too large":  strings.Replace(text, `"seq":7`, `"seq":9223372036854775808`, 1),
 		"def a number":   strings.Replace(text, `"def":"d"`, `"def":1`, 1),
+		"config null":    strings.Replace(text, `"seq"`, `"config":null,"seq"`, 1),
 		"anchor null":    strings.Replace(text, `"anchor":"x"`, `"anchor":null`, 1),
 	} {
 		var wrong *RowError

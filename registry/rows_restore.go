@@ -207,7 +207,7 @@ func (j *restoring) take(c *scratchCell, value, state json.RawMessage) {
 		// Nothing was read: the row stands where it stood, on the event it stood on.
 		anchor = old.Anchor
 	}
-	j.fresh.Rows[c.Key] = Row{Ver: c.StateVersion, Def: c.Digest, Seq: j.end, Val: state, View: value, Anchor: anchor}
+	j.fresh.Rows[c.Key] = Row{Ver: c.StateVersion, Def: c.Digest, Seq: j.end, Val: state, View: value, Config: c.ConfigDigest, Anchor: anchor}
 }
 
 // usable gives the row of a unit in the form in which it can seed a cell, or why it cannot.

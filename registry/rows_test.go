@@ -321,6 +321,7 @@ func TestViewRowsServesWhatRowsSay(t *testing.T) {
 		"unknown keys":         {map[string]Row{m.Key: marksRow, "gone": marksRow}, nil, 4, map[string]string{m.Key: good}},
 		"another version":      {map[string]Row{m.Key: {Ver: 99, Def: m.Digest, Seq: 4, Val: json.RawMessage(good), View: json.RawMessage(good), Anchor: "x"}}, nil, -1, nil},
 		"another definition":   {map[string]Row{m.Key: {Ver: 1, Def: "x", Seq: 4, Val: json.RawMessage(good), View: json.RawMessage(good), Anchor: "x"}}, nil, -1, nil},
+		"another config":       {map[string]Row{m.Key: marksRow, b.Key: {Ver: b.StateVersion, Def: b.Digest, Seq: 7, Val: json.RawMessage(html), View: json.RawMessage(html), Config: "x", Anchor: "x"}}, nil, 4, map[string]string{m.Key: good}},
 		"a state against it":   {map[string]Row{m.Key: log.row(m, 4, `"not-an-array"`, good)}, nil, -1, nil},
 		"a view against it":    {map[string]Row{m.Key: log.row(m, 4, good, `{"marks":1}`)}, nil, -1, nil},
 		"a view that is none":  {map[string]Row{m.Key: log.row(m, 4, good, ``)}, nil, -1, nil},

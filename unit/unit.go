@@ -30,7 +30,7 @@ type Definition struct {
 	// Events are the types that the unit folds: nil is every type, empty and not nil is none, ever.
 	Events []string
 	// ConfigBound says that the fold, and not only the view, depends on the plugin's config; ConfigDigest is then part of
-	// what a row must match.
+	// what a row must match. Of any other unit it says which config a view was made with; empty is none.
 	ConfigBound  bool
 	ConfigDigest string
 
