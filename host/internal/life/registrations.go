@@ -52,7 +52,7 @@ func (l *Life) readSet(m *pluginproto.RegistrationSet) (*Set, error) {
 			continue
 		}
 		def.Instance = l.Instance
-		if def.ConfigBound {
+		if def.ConfigBound || l.spec.Config != nil {
 			def.ConfigDigest = ConfigDigest(l.spec.Config)
 		}
 		if keys[def.Key] {

@@ -72,7 +72,9 @@ type server struct {
 	pluginproto.UnimplementedPluginServer
 	modes      map[string]string
 	generation uint64
-	local      *unit.Local
+	// limit is that of the config.
+	limit int64
+	local *unit.Local
 
 	batches, events, replies, checks atomic.Int64
 	// folding is closed by the first batch, draining by Drain.
@@ -169,6 +171,7 @@ func (s *server) Describe(context.Context, *pluginproto.DescribeRequest) (*plugi
 func (s *server) Configure(_ context.Context, r *pluginproto.ConfigureRequest) (*pluginproto.ConfigureResponse, error) {
 	s.stumble("configure")
 	s.generation = r.Generation
+	s.limit, _ = event.Integer(event.Lookup(r.Config, "limit"))
 	var err error
 	if s.local, err = unit.NewLocal(s.definitions()...); err != nil {
 		return nil, status.Error(codes.Internal, err.Error())

@@ -17,9 +17,13 @@ func (s *server) key(name string) string { return s.modes["prefix"] + name }
 func (s *server) definitions() []unit.Definition {
 	version, _ := strconv.ParseInt(s.modes["version"], 10, 64)
 	var defs []unit.Definition
+	limit, bound := int64(0), s.is("bound") // then sum counts the limit with each step
+	if bound {
+		limit = s.limit
+	}
 	for name, fold := range map[string]func(n, d int64) int64{
 		"count": func(n, _ int64) int64 { return n + 1 },
-		"sum":   func(n, d int64) int64 { return n + d },
+		"sum":   func(n, d int64) int64 { return n + d + limit },
 		"last":  func(_, d int64) int64 { return d },
 	} {
 		if only := s.modes["only"]; only != "" && only != name {
@@ -27,7 +31,7 @@ func (s *server) definitions() []unit.Definition {
 		}
 		schema := json.RawMessage(`{"type":"integer"}`)
 		defs = append(defs, unit.Definition{Key: s.key(name), StateVersion: version, StateSchema: schema, ViewSchema: schema,
-			Events: []string{"step", "poison"}, Inline: number{fold, name == "count"}})
+			Events: []string{"step", "poison"}, Inline: number{fold, name == "count"}, ConfigBound: bound, ConfigDigest: fmt.Sprint(limit)})
 	}
 	return defs
 }
