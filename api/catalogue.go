@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
@@ -92,32 +91,30 @@ func array[T any](all []T, each func(dst []byte, one T) []byte) []byte {
 	return append(dst, ']')
 }
 
-// preset reads which set is asked about. There is the default set alone.
-func (c *call) preset() error {
+// preset reads which set is asked about; empty is the default set.
+func (c *call) preset() (string, error) {
 	q := c.query("preset")
 	name := q.text("preset")
 	if q.err != nil {
-		return q.err
+		return "", q.err
 	}
-	if name != "" {
-		p := unknownPreset(name)
-		p.Path = "" // It stands in no body.
-		return p
+	if err := c.api.host.CheckPreset(name); err != nil {
+		return "", unknownPreset(err, "") // It stands in no body.
 	}
-	return nil
+	return name, nil
 }
 
-func unknownPreset(name string) *Problem {
-	return &Problem{Status: http.StatusUnprocessableEntity, Code: CodePresetUnknown, Path: "$.preset",
-		Detail: fmt.Sprintf("there is no preset %q: leave it out for the default set", name)}
+func unknownPreset(err error, path string) *Problem {
+	return &Problem{Status: http.StatusUnprocessableEntity, Code: CodePresetUnknown, Path: path, Detail: err.Error()}
 }
 
 func (c *call) listProjections() error {
-	if err := c.preset(); err != nil {
+	preset, err := c.preset()
+	if err != nil {
 		return err
 	}
 	var f fields
-	f.raw("projections", array(c.api.host.Registry().Offers(""), func(dst []byte, o registry.Offer) []byte {
+	f.raw("projections", array(c.api.host.Registry().Offers(preset), func(dst []byte, o registry.Offer) []byte {
 		var f fields
 		f.text("key", o.Key)
 		f.text("plugin", o.By.Plugin)
@@ -129,15 +126,25 @@ func (c *call) listProjections() error {
 	return c.json(http.StatusOK, f.end())
 }
 
-// plugins are all, without the digests of files that were not read yet.
-func (c *call) plugins() []host.Plugin {
+// plugins are those of a set, without the digests of files that were not read yet.
+func (c *call) plugins(preset string) ([]host.Plugin, error) {
 	none, cancel := context.WithCancel(c.r.Context())
 	cancel()
-	return c.api.host.Plugins(none)
+	return c.api.host.PresetPlugins(none, preset)
+}
+
+// presetPlugins are those of the set that is asked about.
+func (c *call) presetPlugins() ([]host.Plugin, error) {
+	preset, err := c.preset()
+	if err != nil {
+		return nil, err
+	}
+	return c.plugins(preset)
 }
 
 func (c *call) listTools() error {
-	if err := c.preset(); err != nil {
+	plugins, err := c.presetPlugins()
+	if err != nil {
 		return err
 	}
 	type offered struct {
@@ -145,7 +152,7 @@ func (c *call) listTools() error {
 		host.PluginTool
 	}
 	var tools []offered
-	for _, p := range c.plugins() {
+	for _, p := range plugins {
 		for _, t := range p.Tools {
 			if t.ShadowedBy == "" {
 				tools = append(tools, offered{p.Name, t})
@@ -169,15 +176,16 @@ func (c *call) listTools() error {
 }
 
 func (c *call) listPlugins() error {
-	if err := c.preset(); err != nil {
+	plugins, err := c.presetPlugins()
+	if err != nil {
 		return err
 	}
 	var f fields
-	f.raw("plugins", array(c.plugins(), func(dst []byte, p host.Plugin) []byte { return append(dst, pluginJSON(&p)...) }))
+	f.raw("plugins", array(plugins, func(dst []byte, p host.Plugin) []byte { return append(dst, pluginJSON(&p)...) }))
 	return c.json(http.StatusOK, f.end())
 }
 
-// restartPlugin asks for a new process, and does not wait for it.
+// restartPlugin asks for a new process for each config that the plugin has in some set, and does not wait for it. What is answered is that of the default set.
 func (c *call) restartPlugin() error {
 	if q := c.query(); q.err != nil {
 		return q.err
@@ -193,7 +201,11 @@ func (c *call) restartPlugin() error {
 	if err != nil {
 		return err
 	}
-	for _, p := range c.plugins() {
+	plugins, err := c.plugins("")
+	if err != nil {
+		return err
+	}
+	for _, p := range plugins {
 		if p.Name == name {
 			return c.json(http.StatusOK, pluginJSON(&p))
 		}
@@ -246,6 +258,8 @@ func pluginJSON(p *host.Plugin) []byte {
 		f.some("shadowedBy", t.ShadowedBy)
 		return append(dst, f.end()...)
 	}))
+	some("presets", len(p.Presets), array(p.Presets, event.AppendString))
+	f.yes("presetOnly", p.PresetOnly)
 	some("refused", len(p.Refused), array(p.Refused, func(dst []byte, r host.RefusedOffer) []byte { return event.AppendString(dst, r.String()) }))
 	some("warnings", len(p.Warnings), array(p.Warnings, event.AppendString))
 	return f.end()

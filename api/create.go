@@ -32,9 +32,7 @@ func (c *call) createSession() error {
 	if err != nil {
 		return err
 	}
-	if wish.header.AgentPreset != nil {
-		return unknownPreset(*wish.header.AgentPreset)
-	}
+	unknown := c.unknownPreset(wish.header.AgentPreset)
 	once, err := c.once(o.raw)
 	if err != nil {
 		return err
@@ -49,15 +47,23 @@ func (c *call) createSession() error {
 	ctx := c.r.Context()
 	// Twice at most when it is deleted between the two looks, and then again: whoever deletes as often as others create gets a conflict.
 	for range 3 {
-		s, err := c.api.sessions.Create(ctx, n)
-		if err == nil {
-			return c.created(s)
+		if unknown == nil {
+			s, err := c.api.sessions.Create(ctx, n)
+			if err == nil {
+				return c.created(s)
+			}
+			if !is[*eventlog.ExistsError](err) {
+				return err
+			}
+		} else if wish.header.ID == "" {
+			return unknown
 		}
-		if !is[*eventlog.ExistsError](err) {
-			return err
-		}
+		// One that was made while there was such a preset is the same still.
 		s, info, err := c.api.sessions.Find(ctx, wish.header.ID)
 		if is[*eventlog.NotFoundError](err) {
+			if unknown != nil {
+				return unknown
+			}
 			continue
 		}
 		if err != nil {
@@ -72,6 +78,21 @@ func (c *call) createSession() error {
 		return c.session(http.StatusOK, s)
 	}
 	return &eventlog.ExistsError{ID: wish.header.ID}
+}
+
+// unknownPreset says why no session can be made with a preset; nil when one can.
+func (c *call) unknownPreset(preset *string) error {
+	if preset == nil {
+		return nil
+	}
+	err := c.api.host.CheckPreset(*preset)
+	if *preset == "" {
+		err = errors.New("preset is empty: leave it out for the default set")
+	}
+	if err == nil {
+		return nil
+	}
+	return unknownPreset(err, "$.preset")
 }
 
 // created answers with a session that was made.
@@ -152,6 +173,8 @@ func (w *creation) fits(ctx context.Context, s *session.Session, info *eventlog.
 	switch {
 	case w.header.CWD != "" && w.header.CWD != have.CWD:
 		return conflict("cwd is another")
+	case w.header.AgentPreset != nil && (have.AgentPreset == nil || *have.AgentPreset != *w.header.AgentPreset):
+		return conflict("preset is another")
 	case w.dated && w.header.CreatedAt != have.CreatedAt:
 		return conflict("createdAt is another")
 	case int64(len(w.items)) > info.Seq:

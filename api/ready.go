@@ -22,9 +22,12 @@ func (c *call) ready() error {
 	out := strconv.AppendBool([]byte(`{"ready":`), ready)
 	out = append(out, `,"missing":[`...)
 	comma := ""
-	miss := func(what, state, reason string) {
+	miss := func(what, state, reason string, presets []string) {
 		out = event.AppendString(append(append(out, comma...), `{"plugin":`...), what)
 		out = event.AppendString(append(out, `,"state":`...), state)
+		if len(presets) > 0 {
+			out = append(append(out, `,"presets":`...), array(presets, event.AppendString)...)
+		}
 		if reason != "" && c.held.has(scopeAdmin) { // A reason may name files.
 			out = event.AppendString(append(out, `,"reason":`...), reason)
 		}
@@ -35,7 +38,11 @@ func (c *call) ready() error {
 	cancel()
 	for _, p := range c.api.host.Plugins(none) {
 		if p.State != host.PluginReady && p.State != host.PluginDisabled {
-			miss(p.Name, string(p.State), p.Reason)
+			presets := p.Presets
+			if !p.PresetOnly {
+				presets = nil // The default set lacks it, and so do they.
+			}
+			miss(p.Name, string(p.State), p.Reason, presets)
 		}
 	}
 	return c.json(status, append(out, "]}"...))
