@@ -59,13 +59,28 @@ type Tool struct {
 	ResultSchema   json.RawMessage `json:"resultSchema,omitempty"`
 }
 
-// Tools lists the tools that can be called, by name.
-func (c *Client) Tools(ctx context.Context) ([]Tool, error) {
+// Tools lists the tools that sessions without a preset can call, by name.
+func (c *Client) Tools(ctx context.Context) ([]Tool, error) { return c.PresetTools(ctx, "") }
+
+// PresetTools lists the tools that sessions of a preset can call; empty is the default set. One that there is not is a preset-unknown, as of the other lists.
+func (c *Client) PresetTools(ctx context.Context, preset string) ([]Tool, error) {
 	var in struct {
 		Tools []Tool `json:"tools"`
 	}
-	_, err := c.json(ctx, get("list tools", "/v1/tools"), &in)
+	_, err := c.json(ctx, ofPreset("list tools", "/v1/tools", preset), &in)
 	return in.Tools, err
+}
+
+// ofPreset asks for a list of a set.
+func ofPreset(doing, path, preset string) *request {
+	if preset != "" {
+		doing = fmt.Sprintf("%s of preset %q", doing, preset)
+	}
+	r := get(doing, path)
+	if preset != "" {
+		r.set("preset", preset)
+	}
+	return r
 }
 
 // Offer is a key that there is, and who computes it.
@@ -78,12 +93,15 @@ type Offer struct {
 	ViewSchema json.RawMessage `json:"viewSchema"`
 }
 
-// Offers lists the keys that sessions have values of.
-func (c *Client) Offers(ctx context.Context) ([]Offer, error) {
+// Offers lists the keys that sessions without a preset have values of.
+func (c *Client) Offers(ctx context.Context) ([]Offer, error) { return c.PresetOffers(ctx, "") }
+
+// PresetOffers lists the keys that sessions of a preset have values of; empty is the default set.
+func (c *Client) PresetOffers(ctx context.Context, preset string) ([]Offer, error) {
 	var in struct {
 		Projections []Offer `json:"projections"`
 	}
-	_, err := c.json(ctx, get("list projections", "/v1/projections"), &in)
+	_, err := c.json(ctx, ofPreset("list projections", "/v1/projections", preset), &in)
 	return in.Projections, err
 }
 
@@ -109,6 +127,9 @@ type Plugin struct {
 	OwnedEvents []PluginEvent `json:"ownedEvents,omitempty"`
 	Units       []PluginUnit  `json:"units,omitempty"`
 	Tools       []PluginTool  `json:"tools,omitempty"`
+	// Presets are those that this process serves. PresetOnly says that it does not serve sessions without one: for those the plugin has another config.
+	Presets    []string `json:"presets,omitempty"`
+	PresetOnly bool     `json:"presetOnly,omitempty"`
 	// Refused is what it offered and did not get, Warnings what an operator should change.
 	Refused  []string `json:"refused,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
@@ -135,16 +156,20 @@ type PluginTool struct {
 	ShadowedBy string `json:"shadowedBy,omitempty"`
 }
 
-// Plugins lists the plugins of the server, by name.
-func (c *Client) Plugins(ctx context.Context) ([]Plugin, error) {
+// Plugins lists the plugins of the default set, by name.
+func (c *Client) Plugins(ctx context.Context) ([]Plugin, error) { return c.PresetPlugins(ctx, "") }
+
+// PresetPlugins lists the plugins of a preset, as they are with the config that it gives them; empty is the default set.
+func (c *Client) PresetPlugins(ctx context.Context, preset string) ([]Plugin, error) {
 	var in struct {
 		Plugins []Plugin `json:"plugins"`
 	}
-	_, err := c.json(ctx, get("list plugins", "/v1/plugins"), &in)
+	_, err := c.json(ctx, ofPreset("list plugins", "/v1/plugins", preset), &in)
 	return in.Plugins, err
 }
 
-// RestartPlugin brings up a new process of a plugin, which takes over without a gap. It is not waited for.
+// RestartPlugin brings up a new process of a plugin, which takes over without a gap. It is not waited for. A plugin that has several configs gets one for each; what
+// is given is that of the default set.
 func (c *Client) RestartPlugin(ctx context.Context, name string) (p Plugin, err error) {
 	r := post(fmt.Sprintf("restart plugin %q", name), "/v1/plugins/"+url.PathEscape(name)+"/restart", nil)
 	_, err = c.json(ctx, r, &p)

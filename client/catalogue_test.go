@@ -11,8 +11,44 @@ import (
 	"github.com/foldhost/foldhost/client"
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/host/config"
 	"github.com/foldhost/foldhost/unit"
 )
+
+// A session can be made with a preset, and lists are of presets. One that there is not is a preset-unknown.
+func TestPresets(t *testing.T) {
+	s := serve(t, nil, api.Options{}, func(o *host.Options) {
+		o.Plugins = &host.PluginOptions{Dir: t.TempDir(), SocketDir: t.TempDir(), Config: &config.File{Presets: map[string]config.Preset{"steps": {"test": nil}, "lost": {"ghost": nil}}}}
+	})
+	c, ctx := s.client(), bounded(t)
+	one, created, err := c.Create(ctx, client.NewSession{ID: "s", Preset: "steps"})
+	if err != nil || !created || one.Header.AgentPreset == nil || *one.Header.AgentPreset != "steps" {
+		t.Errorf("%+v %v", one, err)
+	}
+	for preset, keys := range map[string]int{"": 1, "steps": 1, "lost": 0} {
+		if offers, err := c.PresetOffers(ctx, preset); err != nil || len(offers) != keys {
+			t.Errorf("%s: %+v %v", preset, offers, err)
+		}
+	}
+	if tools, err := c.PresetTools(ctx, "lost"); err != nil || len(tools) != 0 {
+		t.Errorf("%+v %v", tools, err)
+	}
+	if plugins, err := c.PresetPlugins(ctx, "lost"); err != nil || len(plugins) != 1 || plugins[0].Name != "ghost" || !plugins[0].PresetOnly || !slices.Equal(plugins[0].Presets, []string{"lost"}) {
+		t.Errorf("%+v %v", plugins, err)
+	}
+	if ready, err := c.Ready(ctx); err != nil || !slices.ContainsFunc(ready.Missing, func(m client.Missing) bool { return m.Plugin == "ghost" && slices.Equal(m.Presets, []string{"lost"}) }) {
+		t.Errorf("%+v %v", ready, err)
+	}
+	_, _, made := c.Create(ctx, client.NewSession{Preset: "none"})
+	_, offers := c.PresetOffers(ctx, "none")
+	_, tools := c.PresetTools(ctx, "none")
+	_, plugins := c.PresetPlugins(ctx, "none")
+	for what, err := range map[string]error{"create": made, "offers": offers, "tools": tools, "plugins": plugins} {
+		if code(err) != client.CodePresetUnknown {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+}
 
 // What plugins offer can be listed, and their tools called.
 func TestPluginsAndTools(t *testing.T) {

@@ -28,7 +28,9 @@ type Readiness struct {
 type Missing struct {
 	Plugin string `json:"plugin"`
 	State  string `json:"state"`
-	Reason string `json:"reason,omitempty"`
+	// Presets are those that lack it where the default set does not.
+	Presets []string `json:"presets,omitempty"`
+	Reason  string   `json:"reason,omitempty"`
 }
 
 // Ready asks once whether the server is ready. One that is not is no error.

@@ -61,13 +61,20 @@ type server struct {
 }
 
 // serve starts a server over a store, a new one for nil; it ends with the test.
-func serve(t testing.TB, store eventlog.Store, o api.Options) *server {
+func serve(t testing.TB, store eventlog.Store, o api.Options, change ...func(*host.Options)) *server {
 	t.Helper()
 	s := &server{t: t, store: store}
 	if store == nil {
 		s.store = memory.New()
 	}
-	s.host = host.New(host.Options{Store: s.store, Logger: slog.New(slog.DiscardHandler)})
+	of := host.Options{Store: s.store, Logger: slog.New(slog.DiscardHandler)}
+	for _, c := range change {
+		c(&of)
+	}
+	var err error
+	if s.host, err = host.Open(of); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.host.Register("test", steps()); err != nil {
 		t.Fatal(err)
 	}

@@ -74,7 +74,9 @@ func (s *Session) UnmarshalJSON(text []byte) error {
 
 // NewSession is what a session begins as. The zero value is an empty one, with an id that the server makes up.
 type NewSession struct {
-	ID, CWD, Preset string
+	ID, CWD string
+	// Preset is the set of plugins that serves it; empty is the default set, and one that there is not is a preset-unknown.
+	Preset string
 	// CreatedAt is in milliseconds since the epoch; nil is now.
 	CreatedAt *int64
 	// Seed are events that it begins with; what follows them is the session's own. nil is none.

@@ -30,7 +30,7 @@ func (e *UnknownPresetError) Error() string {
 
 // CheckPreset says whether sessions can be created with a preset; empty is the default set. The error is an *UnknownPresetError.
 func (h *Host) CheckPreset(name string) error {
-	if name == "" || h.registry.Declared(name) {
+	if name == "" || h.plugins.presets[name] != nil {
 		return nil
 	}
 	return &UnknownPresetError{name, slices.Sorted(maps.Keys(h.plugins.presets))}
