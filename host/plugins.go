@@ -165,6 +165,9 @@ func (p *plugins) start(specs []planned, o PluginOptions, r *registry.Registry) 
 		Generation: &atomic.Uint64{}, Changed: p.changed, Released: p.released, HealthEvery: o.HealthEvery}
 	for name, preset := range p.presets {
 		r.SetMembers(name, preset.members)
+		for _, m := range preset.missing {
+			p.logger.Warn("a preset serves without one of its plugins", "preset", name, "plugin", m.Name, "reason", m.Reason)
+		}
 	}
 	for _, spec := range specs {
 		deps.Logger = p.logger

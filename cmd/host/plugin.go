@@ -32,6 +32,7 @@ func pluginCommand() *cobra.Command {
 
 func pluginListCommand() *cobra.Command {
 	var flags pluginFlags
+	preset := ""
 	all, asJSON := false, false
 	cmd := &cobra.Command{
 		Use:   "list",
@@ -53,6 +54,11 @@ func pluginListCommand() *cobra.Command {
 				return err
 			}
 			plugins := h.Plugins(cmd.Context())
+			if preset != "" {
+				if plugins, err = h.PresetPlugins(cmd.Context(), preset); err != nil {
+					return err
+				}
+			}
 			passed := slices.Clone(h.PassedFiles())
 			if !all {
 				passed = slices.DeleteFunc(passed, func(p discover.Passed) bool { return !p.Refused })
@@ -75,6 +81,7 @@ func pluginListCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd.Flags())
+	cmd.Flags().StringVar(&preset, "preset", "", "list the plugins of this preset alone, with the configs that it gives them")
 	cmd.Flags().BoolVar(&all, "all", false, "also list the files that are something else than a plugin, with the reasons")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
@@ -82,13 +89,13 @@ func pluginListCommand() *cobra.Command {
 
 func pluginInspectCommand() *cobra.Command {
 	var flags pluginFlags
-	asJSON := false
+	preset, asJSON := "", false
 	cmd := &cobra.Command{
 		Use:   "inspect PATH",
 		Short: "Start one plugin and show everything that it says about itself",
 		Args:  wrongUsage(exactly("PATH")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			o, err := flags.inspecting()
+			o, err := flags.inspecting(preset)
 			if err != nil {
 				return err
 			}
@@ -97,13 +104,14 @@ func pluginInspectCommand() *cobra.Command {
 		},
 	}
 	flags.register(cmd.Flags())
+	presetFlag(cmd, &preset)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
 func pluginValidateCommand() *cobra.Command {
 	var flags pluginFlags
-	asJSON := false
+	preset, asJSON := "", false
 	cmd := &cobra.Command{
 		Use:   "validate PATH|DIR",
 		Short: "Say whether plugins would load, and if not why",
@@ -111,17 +119,18 @@ func pluginValidateCommand() *cobra.Command {
 			"their schemas, and the laws that every unit must keep, over a short sample session.",
 		Args: wrongUsage(exactly("PATH or DIR")),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			return flags.judge(cmd, args[0], nil, asJSON)
+			return flags.judge(cmd, args[0], preset, nil, asJSON)
 		},
 	}
 	flags.register(cmd.Flags())
+	presetFlag(cmd, &preset)
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a plugin")
 	return cmd
 }
 
 func pluginTestCommand() *cobra.Command {
 	var flags pluginFlags
-	var log string
+	var log, preset string
 	asJSON := false
 	cmd := &cobra.Command{
 		Use:   "test PATH",
@@ -137,27 +146,33 @@ func pluginTestCommand() *cobra.Command {
 					return err
 				}
 			}
-			return flags.judge(cmd, args[0], events, asJSON)
+			return flags.judge(cmd, args[0], preset, events, asJSON)
 		},
 	}
 	flags.register(cmd.Flags())
+	presetFlag(cmd, &preset)
 	cmd.Flags().StringVar(&log, "log", "", "a recorded session, as replay takes it")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
 	return cmd
 }
 
+// presetFlag makes a flag of the preset whose config a plugin gets.
+func presetFlag(cmd *cobra.Command, preset *string) {
+	cmd.Flags().StringVar(preset, "preset", "", "give it the config that this preset has for it")
+}
+
 // inspecting reads the configuration for looking at one file.
-func (f *pluginFlags) inspecting() (host.InspectOptions, error) {
+func (f *pluginFlags) inspecting(preset string) (host.InspectOptions, error) {
 	o, err := f.options()
 	if err != nil {
 		return host.InspectOptions{}, err
 	}
-	return host.InspectOptions{Config: o.Config, Logger: f.logger()}, nil
+	return host.InspectOptions{Config: o.Config, Preset: preset, Logger: f.logger()}, nil
 }
 
-// judge validates a plugin, or all of a directory.
-func (f *pluginFlags) judge(cmd *cobra.Command, path string, events []event.Event, asJSON bool) error {
-	o, err := f.inspecting()
+// judge validates a plugin, or all of a directory; with a preset those that it names.
+func (f *pluginFlags) judge(cmd *cobra.Command, path, preset string, events []event.Event, asJSON bool) error {
+	o, err := f.inspecting(preset)
 	if err != nil {
 		return err
 	}
@@ -175,6 +190,9 @@ func (f *pluginFlags) judge(cmd *cobra.Command, path string, events []event.Even
 			if p.Refused {
 				paths = append(paths, p.Path)
 			}
+		}
+		if named, is := o.Config.Presets[preset]; is {
+			paths = slices.DeleteFunc(paths, func(p string) bool { _, has := named[discover.Name(p)]; return !has })
 		}
 		if len(paths) == 0 {
 			return fmt.Errorf("there are no plugins in %s; foldhost plugin list --all says why each file is none", filepath.Clean(path))

@@ -235,6 +235,9 @@ func (r *replayer) fold(ctx context.Context, name string, people *render.Replay,
 	} else {
 		o.Watch = watcher{people, r.progress}
 	}
+	if preset := o.Header.AgentPreset; preset != nil && r.replayer.Host().CheckPreset(*preset) != nil {
+		render.Printf(notes, "foldhost: %s: warning: it has the preset %q, which the configuration does not have; the default set folds it\n", name, *preset)
+	}
 	res, err := r.replayer.Replay(ctx, o)
 	for _, w := range log.Warnings() {
 		render.Printf(notes, "foldhost: %s: warning: %s\n", name, w)

@@ -125,6 +125,9 @@ func sessionShowCommand() *cobra.Command {
 		if out.Session, err = t.Get(ctx, t.args[0]); err != nil {
 			return err
 		}
+		if err = t.checkPreset(ctx, &out.Session); err != nil {
+			return err
+		}
 		if out.Projections, err = t.Projections(ctx, t.args[0], q); err != nil {
 			return err
 		}
@@ -140,6 +143,20 @@ func sessionShowCommand() *cobra.Command {
 		}
 		return render.Session(t.out, t.style, &out.Session, &out.Projections, out.Surface)
 	})
+}
+
+// checkPreset tells people when a session names a preset that there is not.
+func (t *task) checkPreset(ctx context.Context, s *client.Session) error {
+	preset := s.Header.AgentPreset
+	if preset == nil || *preset == "" {
+		return nil
+	}
+	_, err := t.PresetOffers(ctx, *preset)
+	var said *client.Error
+	if errors.As(err, &said) && said.Code == client.CodePresetUnknown {
+		return render.Printf(t.notes, "foldhost: the session has the preset %q, which the configuration does not have; the default set serves it\n", *preset)
+	}
+	return err
 }
 
 func sessionTailCommand() *cobra.Command {
@@ -261,16 +278,20 @@ func sessionCreateCommand() *cobra.Command {
 	var n client.NewSession
 	cmd := &cobra.Command{
 		Use: "create [ID]", Short: "Create an empty session", Args: cobra.MaximumNArgs(1),
-		Example: "  foldhost session create first --cwd /home/me/project",
+		Example: "  foldhost session create first --cwd /home/me/project\n  foldhost session create second --preset single",
 	}
 	cmd.Flags().StringVar(&n.CWD, "cwd", "", "the directory that it is about, an absolute path")
+	cmd.Flags().StringVar(&n.Preset, "preset", "", "the set of plugins that serves it, one of the configuration's presets (default every plugin, with its own config)")
 	cmd.PreRunE = func(_ *cobra.Command, args []string) error {
 		if n.ID = strings.Join(args, ""); len(args) > 0 && n.ID == "" {
 			return &usageError{errors.New("ID is empty: leave it out to have one made up")}
 		}
+		if cmd.Flags().Changed("preset") && n.Preset == "" {
+			return &usageError{errors.New("--preset is empty: leave it out for the default set")}
+		}
 		return nil
 	}
-	return p.command(cmd, need{make: true}, func(ctx context.Context, t *task) error {
+	return p.command(cmd, need{make: true, valuesFlag: "preset"}, func(ctx context.Context, t *task) error {
 		s, created, err := t.Create(ctx, n)
 		if err != nil {
 			return err

@@ -114,6 +114,15 @@ func (h *settings) tellPlugins(file *config.File) {
 		t := p.Timeouts
 		tell("timeouts", fmt.Sprintf("%+v", t), t != config.Timeouts{})
 	}
+	for _, preset := range slices.Sorted(maps.Keys(file.Presets)) {
+		for _, name := range slices.Sorted(maps.Keys(file.Presets[preset])) {
+			value := "none"
+			if file.Presets[preset][name] != nil {
+				value = masked
+			}
+			h.all = append(h.all, setting{"presets." + preset + "." + name + ".config", value, "file " + file.Path})
+		}
+	}
 }
 
 // print prints a line for each: its name, what it is, and where that comes from.

@@ -60,6 +60,8 @@ allowedOrigins: [https://a.example, "http://b.example:8080"]
 plugins:
   todo: {config: {key: s3cret}, env: {TOKEN: s3cret}, args: [s3cret], memoryLimit: 1KiB, mtls: true, timeouts: {start: 3s}}
   title: {disabled: true, command: bin/title}
+presets:
+  single: {todo: {config: {key: s3cret}}, title: {}}
 `), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -69,6 +71,7 @@ plugins:
 		"tokenFile": {"/run/tokens", from}, "durability": {"relaxed", from}, "tls-cert": {"none", "default"}, "tls-key": {"none", "default"},
 		"allowedOrigins": {"https://a.example, http://b.example:8080", from}, "plugins.todo.config": {"***", from}, "plugins.todo.env.TOKEN": {"***", from}, "plugins.todo.args": {"***", from},
 		"plugins.todo.memoryLimit": {"1024 bytes", from}, "plugins.todo.mtls": {"true", from}, "plugins.title.disabled": {"true", from},
+		"presets.single.todo.config": {"***", from}, "presets.single.title.config": {"none", from},
 		"plugins.title.command": {filepath.Join(etc, "bin", "title"), from},
 	}
 	got := printed(t, "--config", file)

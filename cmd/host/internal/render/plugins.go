@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -34,6 +35,8 @@ type pluginJSON struct {
 	Events       []eventJSON     `json:"ownedEvents,omitempty"`
 	Units        []unitJSON      `json:"units,omitempty"`
 	Tools        []toolJSON      `json:"tools,omitempty"`
+	Presets      []string        `json:"presets,omitempty"`
+	PresetOnly   bool            `json:"presetOnly,omitempty"`
 	Refused      []string        `json:"refused,omitempty"`
 	Warnings     []string        `json:"warnings,omitempty"`
 	Stderr       string          `json:"stderr,omitempty"`
@@ -81,7 +84,7 @@ type passedJSON struct {
 
 func jsonOf(p *host.Plugin, schemas bool) pluginJSON {
 	j := pluginJSON{Name: p.Name, Path: p.Path, State: string(p.State), Reason: p.Reason, Title: p.Title, Version: p.Version, Summary: p.Summary, BuiltWith: p.BuiltWith,
-		Digest: p.Digest, Pid: p.Pid, Restarts: p.Restarts, LastError: p.LastError, Warnings: p.Warnings}
+		Digest: p.Digest, Pid: p.Pid, Restarts: p.Restarts, LastError: p.LastError, Warnings: p.Warnings, Presets: p.Presets, PresetOnly: p.PresetOnly}
 	for _, e := range p.Events {
 		one := eventJSON{Type: e.Type}
 		if schemas {
@@ -134,8 +137,11 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	if len(plugins) == 0 {
 		Printf(t, "There are no plugins. Name their directory with --plugins, or as pluginDir in foldhost.yaml; --all says of each file there why it is none.\n")
-	} else {
-		Printf(t, "NAME\tSTATE\tVERSION\tSHA256\tUNITS\tTOOLS\n")
+	}
+	// A column of its own where there are presets.
+	sets := slices.ContainsFunc(plugins, func(p host.Plugin) bool { return len(p.Presets) > 0 })
+	if len(plugins) > 0 {
+		Printf(t, "NAME\tSTATE\tVERSION\tSHA256\tUNITS\tTOOLS%s\n", map[bool]string{true: "\tSETS"}[sets])
 	}
 	for i := range plugins {
 		p := &plugins[i]
@@ -150,7 +156,11 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 			}
 			tools = append(tools, name)
 		}
-		Printf(t, "%s\t%s\t%s\t%s\t%s\t%s\n", p.Name, p.State, or(p.Version), or(p.Digest[:min(12, len(p.Digest))]), or(strings.Join(keys, ", ")), or(strings.Join(tools, ", ")))
+		Printf(t, "%s\t%s\t%s\t%s\t%s\t%s", p.Name, p.State, or(p.Version), or(p.Digest[:min(12, len(p.Digest))]), or(strings.Join(keys, ", ")), or(strings.Join(tools, ", ")))
+		if sets {
+			Printf(t, "\t%s", setsOf(p))
+		}
+		Printf(t, "\n")
 	}
 	if err := t.Flush(); err != nil {
 		return err
@@ -182,10 +192,22 @@ func files(w io.Writer, title string, passed []discover.Passed, refused bool) {
 	}
 }
 
+// setsOf names the sets that a plugin serves.
+func setsOf(p *host.Plugin) string {
+	sets := p.Presets
+	if !p.PresetOnly {
+		sets = append([]string{"(default)"}, sets...) // In brackets: a preset may be called default.
+	}
+	return strings.Join(sets, ", ")
+}
+
 // Trouble says in one line what is wrong with a plugin that is not up.
 func Trouble(p *host.Plugin) string {
 	// Errors of a start name the plugin for those who have nothing else to know it by.
 	reason := strings.TrimPrefix(p.Reason, fmt.Sprintf("plugin %q ", p.Name))
+	if p.PresetOnly {
+		return fmt.Sprintf("%s of preset %s (%s): %s", p.Name, strings.Join(p.Presets, ", "), p.State, reason)
+	}
 	return fmt.Sprintf("%s (%s): %s", p.Name, p.State, reason)
 }
 

@@ -90,6 +90,9 @@ func Session(w io.Writer, style Style, s *client.Session, values *client.Block, 
 	if h.CWD != "" {
 		facts = append(facts, h.CWD)
 	}
+	if h.AgentPreset != nil && *h.AgentPreset != "" {
+		facts = append(facts, "preset "+*h.AgentPreset)
+	}
 	if h.ParentSession != "" {
 		facts = append(facts, "forked from "+h.ParentSession)
 	}
