@@ -24,7 +24,7 @@ func TestAnyScheduleServesOnlyRightValuesAndEndsWithAll(t *testing.T) {
 		seeds, _ = strconv.Atoi(s)
 	}
 	if testing.Short() {
-		seeds = 20
+		seeds = 8
 	}
 	var done sync.Map
 	for seed := range seeds {

@@ -223,10 +223,10 @@ func TestTheFirstFormatIsBroughtUpToDate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := s.writer.c.exec("ALTER TABLE keys DROP COLUMN answer"); err != nil {
-		t.Fatal(err)
-	}
-	if err := s.writer.c.exec("PRAGMA user_version = 1"); err != nil {
+	err = s.change(t.Context(), 0, func(w *writer) error {
+		return errors.Join(w.c.exec("ALTER TABLE keys DROP COLUMN answer"), w.c.exec("PRAGMA user_version = 1"))
+	})
+	if err != nil {
 		t.Fatal(err)
 	}
 	end(s)
