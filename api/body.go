@@ -1,11 +1,11 @@
 package api
 
 import (
+	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"mime"
 	"net/http"
 	"os"
@@ -18,6 +18,9 @@ import (
 
 // around is how many containers stand around the data of an event in a request: the body, its list, the event.
 const around = 3
+
+// firstRoom is how much room a body gets before any of it has come, at most: 64 KiB. Whoever says that more is to come may not mean it.
+const firstRoom = 64 << 10
 
 // object is the body of a request: one JSON object, of fields that are known.
 type object struct {
@@ -133,8 +136,12 @@ func (c *call) body(optional bool) ([]byte, error) {
 	if c.r.ContentLength > limit {
 		return nil, tooLarge(c.r.ContentLength, limit, fmt.Sprintf("the body has %d bytes and the limit is %d", c.r.ContentLength, limit))
 	}
-	raw, err := io.ReadAll(http.MaxBytesReader(c.w, c.r.Body, limit)) // Which has to come in time; see bound.
+	var read bytes.Buffer
+	read.Grow(int(min(max(c.r.ContentLength, 0), firstRoom)) + bytes.MinRead)
+	_, err := read.ReadFrom(http.MaxBytesReader(c.w, c.r.Body, limit)) // Which has to come in time; see bound.
+	raw := read.Bytes()
 	if err == nil {
+		c.whole = true
 		c.conn.SetReadDeadline(time.Time{}) // What listens for the end of the connection from now on waits as long as the work takes.
 	}
 	if _, much := errors.AsType[*http.MaxBytesError](err); much {

@@ -16,6 +16,8 @@ type call struct {
 	conn *http.ResponseController
 	// begun says that a status went out, so that no problem can follow.
 	begun bool
+	// whole says that the body was read to its end.
+	whole bool
 	// held is what the caller may do.
 	held scopes
 }
@@ -82,7 +84,7 @@ const restTime = 5 * time.Second
 
 // bound gives a body that is still to come so much time. The server waits for it before it answers, also when nobody reads it.
 func (c *call) bound(d time.Duration) {
-	if c.r.ContentLength != 0 {
+	if c.r.ContentLength != 0 && !c.whole {
 		c.conn.SetReadDeadline(time.Now().Add(d)) // A connection that has none is in memory.
 	}
 }

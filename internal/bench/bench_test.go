@@ -75,6 +75,7 @@ func BenchmarkServedHistory(b *testing.B) { ServedHistory(b) }
 func BenchmarkFanOut(b *testing.B) {
 	b.Run("events", FanOut(0))
 	b.Run("events and values", FanOut(1))
+	b.Run("streams of 20 sessions", FanOutMany)
 	b.Run("bare", BareFanOut)
 }
 

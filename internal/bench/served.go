@@ -164,6 +164,25 @@ func FanOut(units int) func(*testing.B) {
 	}
 }
 
+// FanOutMany is FanOut of 200 streams, each of the same 20 sessions, one of which gets the events.
+func FanOutMany(b *testing.B) {
+	h := newHost(b, openStore(b, b.TempDir()))
+	s := newSession(b, h, "s")
+	t := task{Address: serveHost(b, h), Path: "/v1/stream?session=s", Streams: fanStreams / 5, Last: -1}
+	for i := range 19 {
+		newSession(b, h, fmt.Sprint("other", i))
+		t.Path += fmt.Sprint("&session=other", i)
+	}
+	for b.Loop() {
+		fanOut(b, t, func() {
+			if _, err := s.Append(context.Background(), "note", dated(), session.Intent{}); err != nil {
+				b.Error(err)
+			}
+		})
+		t.Last += fanEvents
+	}
+}
+
 func fanOut(b *testing.B, t task, publish func()) {
 	b.Helper()
 	t.First, t.Last = t.Last+1, t.Last+fanEvents
