@@ -15,6 +15,18 @@ func Routes() map[string]string {
 	return all
 }
 
+// Followers counts those who follow sessions.
+func (a *API) Followers() (n int) {
+	a.hub.mu.RLock()
+	defer a.hub.mu.RUnlock()
+	for _, t := range a.hub.topics {
+		t.mu.Lock()
+		n += len(t.followers)
+		t.mu.Unlock()
+	}
+	return n
+}
+
 // ParseTokens reads the text of a token file.
 func ParseTokens(text []byte) (tokens []string, err *TokenFileError) {
 	grants, err := parseTokens(text)

@@ -28,6 +28,10 @@ func (a *API) Serve(ctx context.Context, l net.Listener) error {
 		ReadHeaderTimeout: headerTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHeaderBytes,
 		ErrorLog: slog.NewLogLogger(a.o.Logger.Handler(), slog.LevelDebug),
 	}
+	if n := a.o.MaxConnections; n > 0 {
+		b := newBounded(l, n, a.o.Logger)
+		l, server.ConnState = b, b.state
+	}
 	failed := make(chan error, 1)
 	go func() { failed <- server.Serve(l) }()
 	var err error

@@ -120,12 +120,18 @@ func (s *server) run(ctx context.Context, stdout io.Writer) (err error) {
 		defer cancel()
 		err = errors.Join(err, folding.CloseWithin(late))
 	}()
-	a := api.New(api.Options{Host: folding, Store: servedStore{store}, Logger: logger, Tokens: tokens, AllowedOrigins: h.plugins.Config.AllowedOrigins, Names: names})
+	a := api.New(api.Options{Host: folding, Store: servedStore{store}, Logger: logger, Tokens: tokens, AllowedOrigins: h.plugins.Config.AllowedOrigins, Names: names, MaxConnections: connectionsOf(openFiles())})
 	defer a.Close()
 	if err := render.Serving(stdout, url, h.data, tokens != nil); err != nil {
 		return err
 	}
 	return a.Serve(ctx, listener)
+}
+
+// connectionsOf is how many connections a server holds that may have so many files open, 0 for any number: all but a quarter, 1,024 at most, which is left to the store and the plugins, whose
+// loss would be everybody's.
+func connectionsOf(files uint64) int {
+	return int(min(files-min(files/4, 1024), 1<<20))
 }
 
 // namesOf are the names that a server goes by: the one that it was told to listen on, and that of the machine where others reach it.

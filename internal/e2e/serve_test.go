@@ -30,8 +30,18 @@ type serving struct {
 // serve starts a server in a data directory and waits until its plugins are up.
 func serve(t *testing.T, data string, args ...string) *serving {
 	t.Helper()
+	return serveBy(t, func(ctx context.Context) *exec.Cmd { return command(ctx, serveArgs(data, args...)...) })
+}
+
+func serveArgs(data string, args ...string) []string {
+	return append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, args...)
+}
+
+// serveBy is serve by a command that becomes the server.
+func serveBy(t *testing.T, by func(context.Context) *exec.Cmd) *serving {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
-	cmd := command(ctx, append([]string{"serve", "--data", data, "--listen", "127.0.0.1:0"}, args...)...)
+	cmd := by(ctx)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

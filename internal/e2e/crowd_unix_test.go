@@ -1,0 +1,179 @@
+//go:build unix
+
+package e2e
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// crowd are streams of one session, each a connection of its own.
+type crowd struct {
+	t     *testing.T
+	conns []net.Conn
+	lines []*bufio.Reader
+}
+
+// come opens n streams of the session s, and reads of each until a line begins so.
+func come(t *testing.T, s *serving, n int, until string) *crowd {
+	t.Helper()
+	c := &crowd{t, make([]net.Conn, n), make([]*bufio.Reader, n)}
+	t.Cleanup(c.leave)
+	address := strings.TrimPrefix(s.url, "http://")
+	c.each(func(i int) (err error) {
+		if c.conns[i], err = net.Dial("tcp", address); err != nil {
+			return err
+		}
+		c.lines[i] = bufio.NewReaderSize(c.conns[i], 1<<10)
+		_, err = fmt.Fprintf(c.conns[i], "GET /v1/sessions/s/stream HTTP/1.1\r\nHost: %s\r\n\r\n", address)
+		return err
+	})
+	if until != "" {
+		c.read(until)
+	}
+	return c
+}
+
+// each does something for every stream, some at once.
+func (c *crowd) each(do func(i int) error) {
+	c.t.Helper()
+	var next atomic.Int64
+	var working sync.WaitGroup
+	errs := make([]error, 64)
+	for g := range errs {
+		working.Go(func() {
+			for i := next.Add(1) - 1; i < int64(len(c.conns)) && errs[g] == nil; i = next.Add(1) - 1 {
+				errs[g] = do(int(i))
+			}
+		})
+	}
+	working.Wait()
+	if err := errors.Join(errs...); err != nil {
+		c.t.Fatal(err)
+	}
+}
+
+// read reads of every stream until a line begins so.
+func (c *crowd) read(until string) {
+	c.t.Helper()
+	c.each(func(i int) error {
+		c.conns[i].SetReadDeadline(time.Now().Add(time.Minute)) // for what must come
+		for {
+			line, err := c.lines[i].ReadSlice('\n')
+			if err != nil && err != bufio.ErrBufferFull {
+				return fmt.Errorf("stream %d: %w", i, err)
+			}
+			if strings.HasPrefix(string(line), until) {
+				return nil
+			}
+		}
+	})
+}
+
+func (c *crowd) leave() {
+	for _, conn := range c.conns {
+		if conn != nil {
+			conn.Close()
+		}
+	}
+}
+
+// files counts what a process has open, -1 where that cannot be seen.
+func (s *serving) files() int {
+	list, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", s.cmd.Process.Pid))
+	if err != nil {
+		return -1
+	}
+	return len(list)
+}
+
+// Given 10,000 streams of one session, each has its first frames and every event, the server serves on beside them, and when they leave nothing of them stays open.
+func TestTenThousandStreams(t *testing.T) {
+	n := 10_000
+	if testing.Short() {
+		n = 1000
+	}
+	var limit syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Max) < uint64(n+n/4+500) {
+		t.Skipf("skipped: %d connections need more open files than the system lets a process have, %d (ulimit -Hn)", n, limit.Max)
+	}
+	if limit.Cur < limit.Max { // Go raises it, but not everywhere.
+		limit.Cur = limit.Max
+		syscall.Setrlimit(syscall.RLIMIT_NOFILE, &limit)
+	}
+	s := serve(t, filepath.Join(t.TempDir(), "data"))
+	if status, text := s.do("POST", "/v1/sessions", `{"id":"s"}`); status != 201 {
+		t.Fatal(status, text)
+	}
+	before := s.files()
+	c := come(t, s, n, "event: session/baseline")
+	if before > 0 && s.files() < before+n {
+		t.Errorf("%d files are open with %d streams", s.files(), n)
+	}
+	for i := range 3 {
+		if status, text := s.do("POST", "/v1/sessions/s/events?projections=todos", fmt.Sprintf(todoOf, fmt.Sprint("step ", i))); status != 200 || !strings.Contains(text, fmt.Sprint("step ", i)) {
+			t.Error(status, text)
+		}
+		c.read("event: session/event")
+	}
+	c.leave()
+	http.DefaultClient.CloseIdleConnections()
+	for deadline := time.Now().Add(time.Minute); s.files() > before+8 && time.Now().Before(deadline); {
+		time.Sleep(5 * time.Millisecond)
+	}
+	if now := s.files(); now > before+8 { // a connection of this test, and readers of the store
+		t.Errorf("%d files are open, and before there were %d", now, before)
+	}
+	if err := s.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	<-s.ended
+	same(t, "exit code", s.cmd.ProcessState.ExitCode(), 0)
+	same(t, "stderr", s.stderr.String(), "")
+}
+
+// Given a server that may open few files, when more come than it can hold, then they wait, the store and the plugins are as before, and whoever waits is served once others leave.
+func TestMoreConnectionsThanFiles(t *testing.T) {
+	const files, most = 400, 300
+	data := filepath.Join(t.TempDir(), "data")
+	s := serveBy(t, func(ctx context.Context) *exec.Cmd {
+		args := append([]string{"-c", `ulimit -n "$0"; exec "$@"`, fmt.Sprint(files), binary}, serveArgs(data)...)
+		return exec.CommandContext(ctx, "sh", args...)
+	})
+	if status, text := s.do("POST", "/v1/sessions", `{"id":"s"}`); status != 201 {
+		t.Fatal(status, text)
+	}
+	first := come(t, s, most-1, "event: session/baseline") // and this test's own
+	waiting := come(t, s, 40, "")
+	for i := range 10 {
+		id := fmt.Sprint("other", i)
+		if status, text := s.do("POST", "/v1/sessions", fmt.Sprintf(`{"id":%q}`, id)); status != 201 {
+			t.Error(status, text)
+		}
+		if status, text := s.do("POST", "/v1/sessions/"+id+"/events?projections=todos", fmt.Sprintf(todoOf, id)); status != 200 || !strings.Contains(text, id) {
+			t.Error(status, text)
+		}
+	}
+	if status, text := s.do("POST", "/v1/plugins/todo/restart", "{}"); status != 200 {
+		t.Error(status, text)
+	}
+	first.leave()
+	waiting.read("event: session/baseline")
+	s.kill()
+	if text := s.stderr.String(); strings.Count(text, "as many connections are open as there may be") != 1 {
+		t.Errorf("it says %q", text)
+	}
+}
