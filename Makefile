@@ -9,7 +9,7 @@ BENCHTIME ?= 300ms
 
 PLUGINS   := todo imagelimits title tokenusage
 
-.PHONY: all build demo run test race lint bench fuzz cross tidy generate generate-check soak torture client client-test clean
+.PHONY: all build demo run test race lint bench fuzz cross tidy generate generate-check soak torture client client-test openapi clean
 all: build
 
 build: ## bin/foldhost and the plugins that ship, in bin/plugins
@@ -69,6 +69,9 @@ client: ## the TypeScript client, in clients/typescript/dist; needs Node 20 and 
 
 client-test: build ## its types, and its tests against real hosts, in Node and in Chromium
 	cd clients/typescript && npm ci --no-audit --no-fund && npm test
+
+openapi: ## api/openapi.json is OpenAPI; that the server keeps to it is what the tests of api are about
+	cd tools/openapi && npm ci --no-audit --no-fund >/dev/null && npm run --silent check
 
 clean:
 	rm -rf bin clients/typescript/dist clients/typescript/build clients/typescript/node_modules
