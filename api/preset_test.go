@@ -104,3 +104,25 @@ func TestTheCatalogueOfAPreset(t *testing.T) {
 		s.get(path+"?preset=none").problem(422, "preset-unknown")
 	}
 }
+
+// A stream has the values of its session's set, and hears of a key that comes to that set although another set has it already.
+func TestAStreamHasTheValuesOfItsSet(t *testing.T) {
+	s := serve(t, presets(t))
+	s.add(goals("a-other", func(r *host.Resident) { r.Events, r.Tools = nil, nil }))
+	s.post("/v1/sessions", `{"id":"s","preset":"goals"}`).want(201)
+	s.post("/v1/sessions", `{"id":"cold","preset":"goals","events":[{"type":"goal/set","data":{"goal":1}}]}`).want(201)
+	s.post("/v1/sessions/cold/detach", "").want(200)
+	f, cold := s.follow("s", "?after=-1"), s.follow("cold", "")
+	f.want("session/subscribed", `{"lastSeq":-1,"incarnation":"*","epoch":"*","heartbeatMs":"*"}`)
+	f.want("session/baseline", `{"epoch":"*","gen":"*","asOfSeq":-1,"values":{},"revs":{}}`)
+	cold.opening()
+	s.post("/v1/sessions/s/events", `{"events":[{"type":"step","data":1},{"type":"goal/set","data":{"goal":1}}]}`).want(200)
+	f.want("session/event", `{"event":{"type":"step","seq":0,"time":"*","data":1}}`)
+	f.want("session/event", `{"event":{"type":"goal/set","seq":1,"time":"*","data":{"goal":1}}}`)
+	s.add(goals("goal"))
+	f.want("session/projection", `{"key":"goals","value":1,"seq":1,"rev":"*"}`)
+	cold.want("session/projection", `{"key":"goals","value":1,"seq":"*","rev":"*"}`)
+	s.post("/v1/sessions/s/events", `{"type":"goal/set","data":{"goal":2}}`).want(200)
+	f.want("session/event", `{"event":{"type":"goal/set","seq":2,"time":"*","data":{"goal":2}}}`)
+	f.want("session/projection", `{"key":"goals","value":2,"seq":2,"rev":"*"}`)
+}

@@ -11,7 +11,7 @@
 //	internal/remote   the fold stream behind unit.Instance: windows, deadlines, strict answers
 //	internal/restart  when to start again and when to park, as a function of timestamps
 //	internal/supervise  one plugin kept up, its registrations in line with what it offers
-//	host              all plugins together: who owns an event type, whose tool serves, calls of tools; sessions, replays
+//	host              all plugins together, set by set: who owns an event type, whose tool serves, calls of tools; sessions, replays
 //
 // State: the table of live sessions in driver.go, guarded by its own mutex, which is never held across a call; the tables of owners and
 // tools, immutable and swapped whole. No lock is held across an RPC, a start or I/O.

@@ -403,6 +403,30 @@ func TestAResidentPluginIsOfThePresetsThatNameIt(t *testing.T) {
 	same(t, "and not shadowed any more", inPreset(t, h, "goals", "later").Tools[0].ShadowedBy, "")
 }
 
+// Given two plugins that claim one event type and offer one tool, then in each set both are of the first that is in it; and a preset without either still refuses a bad event.
+func TestATypeAndAToolBelongToTheFirstOfTheSet(t *testing.T) {
+	h := openHost(t, plugs{"a": wrong(t, "prefix=a/"), "b": wrong(t, "prefix=b/"), "c": wrong(t, "prefix=c/", "owns=c/thing")},
+		withPresets(t, `{"only b": {"b": null}, "only c": {"c": null}}`))
+	for _, x := range []struct{ set, plugin, shadowed, refused string }{
+		{"", "a", "", "[]"}, {"", "b", "a", `[event type "wrong/added": "wrong/added" belongs to plugin "a", which comes first; nobody else can own it]`},
+		{"only b", "b", "", "[]"}, {"only c", "c", "", "[]"},
+	} {
+		p := inPreset(t, h, x.set, x.plugin)
+		same(t, fmt.Sprintf("who shadows %s in %q", x.plugin, x.set), p.Tools[0].ShadowedBy, x.shadowed)
+		same(t, fmt.Sprintf("what %s is refused in %q", x.plugin, x.set), fmt.Sprint(p.Refused), x.refused)
+	}
+	s := presetSession(t, h, "b", "only b")
+	step(t, s, 1)
+	if r, err := call(t, h, s, "add", `{"n":7}`); err != nil || r.IsError || len(r.Events) != 1 || r.Events[0].Type != "wrong/added" || string(r.Value) != `{"seq":0,"count":1}` {
+		t.Errorf("%+v, %v", r, err)
+	}
+	var rule *event.Error
+	s = presetSession(t, h, "c", "only c")
+	if _, err := s.Append(t.Context(), "wrong/added", map[string]string{"n": "many"}, session.Intent{}); !errors.As(err, &rule) || rule.Code != host.CodeEventSchema {
+		t.Errorf("a bad event: %v", err)
+	}
+}
+
 // Given an upgrade of a plugin with several configs, then each comes to the new version, one after the other.
 func TestAnUpgradeReachesEveryInstance(t *testing.T) {
 	version := t.TempDir() + "/version"

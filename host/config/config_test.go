@@ -43,7 +43,9 @@ plugins:
     timeouts: {start: 30s, describe: 1s, configure: 2s, register: 3s, batch: 4s, tool: 5s, health: 6s, drain: 7s, exit: 500ms}
   title:
 presets:
-  single: {todo: {config: {allowParallelInProgress: false}}, title: {}, other: }
+  single: {todo: {config: {allowParallelInProgress: false}}, title: {}, other: , none: {config: }, nil: {config: ~}, nothing: {config: {}}}
+  empty: {}
+  bare:
 `))
 	if err != nil {
 		t.Fatal(err)
@@ -60,7 +62,9 @@ presets:
 			},
 			"title": {}, // Named without settings, and still named.
 		},
-		Presets: map[string]config.Preset{"single": {"todo": []byte(`{"allowParallelInProgress":false}`), "title": nil, "other": nil}},
+		// Absent and null are no config, and {} is one. A preset may name nothing.
+		Presets: map[string]config.Preset{"single": {"todo": []byte(`{"allowParallelInProgress":false}`), "title": nil, "other": nil, "none": nil, "nil": nil, "nothing": []byte(`{}`)},
+			"empty": {}, "bare": {}},
 	}
 	if diff := cmp.Diff(want, f); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
