@@ -9,7 +9,10 @@ BENCHTIME ?= 300ms
 
 PLUGINS   := todo imagelimits title tokenusage
 
-.PHONY: all build demo run test race lint bench fuzz cross tidy generate generate-check soak torture client client-test openapi clean
+# What npm ci writes last.
+MODULES   := clients/typescript/node_modules/.package-lock.json
+
+.PHONY: all build demo run test race lint bench fuzz cross tidy generate generate-check soak torture client client-test page openapi clean
 all: build
 
 build: ## bin/foldhost and the plugins that ship, in bin/plugins
@@ -64,11 +67,17 @@ soak: ## SOAK_ROUNDS rounds of crash and restart leak nothing
 torture: ## kill a host TORTURE_KILLS times while it appends; nothing acknowledged is lost
 	TORTURE_KILLS=$(TORTURE_KILLS) $(GO) test -count=1 -timeout 3h -v -run NothingAcknowledged ./internal/torture
 
-client: ## the TypeScript client, in clients/typescript/dist; needs Node 20 and npm, as does what follows
-	cd clients/typescript && npm ci --no-audit --no-fund && npm run build
+client: $(MODULES) ## the TypeScript client, in clients/typescript/dist; needs Node 20 and npm, as does what follows
+	cd clients/typescript && npm run build
 
-client-test: build ## its types, and its tests against real hosts, in Node and in Chromium
-	cd clients/typescript && npm ci --no-audit --no-fund && npm test
+$(MODULES): clients/typescript/package-lock.json
+	cd clients/typescript && npm ci --no-audit --no-fund && touch node_modules/.package-lock.json
+
+page: client ## examples/page, for the server of make run
+	node examples/page/serve.mjs
+
+client-test: build $(MODULES) ## its types, and its tests against real hosts, in Node and in Chromium
+	cd clients/typescript && npm test
 
 openapi: ## api/openapi.json is OpenAPI; that the server keeps to it is what the tests of api are about
 	cd tools/openapi && npm ci --no-audit --no-fund >/dev/null && npm run --silent check

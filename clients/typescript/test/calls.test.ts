@@ -258,6 +258,19 @@ test("events come line by line, and a reading that breaks goes on behind the las
   assert.ok(changed.error instanceof NetworkError);
 });
 
+test("a signal ends the reading of events, between two of them and within one", async () => {
+  const reason = new Error("enough");
+  for (const text of ["", '{"type":"x","seq":0,"time":0,"data":null}\n{"type"']) {
+    const aborter = new AbortController();
+    const { client } = faked(({ url, signal }) => (url.pathname.endsWith("/events") ? said(text, "is silent", signal) : json(session)));
+    const { value } = await inNoTime(() => {
+      setTimeout(() => aborter.abort(reason), 20);
+      return all(client.events("s", { signal: aborter.signal }));
+    });
+    assert.equal(value?.error, reason);
+  }
+});
+
 test("as many events are given as were asked for", async () => {
   const lines = Array.from({ length: 5 }, (_, seq) => JSON.stringify({ type: "x", seq, time: 0, data: null })).join("\n") + "\n";
   const { client, asked } = faked(({ url }) => (url.pathname.endsWith("/events") ? said(lines, "ends") : json(session)));

@@ -34,6 +34,7 @@ const cases: Record<string, [text: string, want: Message[], tooLong?: true]> = {
   "an id with a zero": ["id: 5\0\ndata: a\n\n", [m("", "", "a")]],
   "fields of others": ["retry: 5\nodd\ndata: a\n\n", [m("", "", "a")]],
   "a byte order mark": ["\ufeffdata: d\n\n", [m("", "", "d")]],
+  "a byte order mark that is none": ["data: a\n\ufeffdata: b\n\n", [m("", "", "a")]],
   "a rest": ["data: a\n\ndata: b\n", [m("", "", "a")]],
   "a rest of a line": ["data: a\n\ndata: b", [m("", "", "a")]],
   "a long line": [`data: a\n\ndata: ${"x".repeat(95)}\n\n`, [m("", "", "a")], true],

@@ -121,7 +121,11 @@ test("keys that JavaScript has names of are keys like others", () => {
   assert.equal(s.values()["constructor"], undefined);
   s.seed(JSON.parse('{"epoch":"s.1","gen":1,"asOfSeq":1,"values":{"__proto__":{"x":1},"toString":2},"revs":{"__proto__":1,"toString":1}}') as Block);
   assert.deepEqual(Object.keys(s.values()), ["__proto__", "toString"]);
-  s.seed(block(2, {}));
+  for (const [seq, text] of ['{"__proto__":{}}', '{"x":{}}', '{"__proto__":{}}'].entries()) {
+    s.apply("s.1", "a", JSON.parse(text), seq, 1);
+    assert.equal(JSON.stringify(s.value("a")), text);
+  }
+  s.seed(block(3, {}));
   assert.deepEqual(Object.keys(s.values()), []);
 });
 

@@ -1,4 +1,5 @@
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo, Socket } from "node:net";
 import { mock, test, type TestContext } from "node:test";
@@ -247,6 +248,21 @@ test("a signal ends a stream at once, whatever it waits for, with its reason; le
   }
   assert.equal(asked[0]?.signal?.aborted, true);
   assert.equal((await all(client.stream("s", { signal: AbortSignal.abort(reason) }))).error, reason);
+});
+
+test("a signal that lives long is let go of, by streams, what is tracked, and waiting", async () => {
+  const { signal } = new AbortController();
+  const { client } = faked((_, n) => said(subscribed() + baseline(4) + (n % 3 === 2 ? frame("session/deleted", {}) : ""), "ends"));
+  await inNoTime(async () => {
+    await all(client.stream("s", { signal }));
+    await client.track("s", { signal }).done;
+  });
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+});
+
+test("a frame is what its kind says, also where its data does not", async () => {
+  const { list } = await all(faked(() => said('event: session/deleted\ndata: {"sessionId":"s"}\n\n', "ends")).client.stream("s"));
+  assert.deepEqual(list, [{ type: "session/deleted", sessionId: "s" }]);
 });
 
 /** A server that keeps a log of events of one session and cuts every connection after some bytes. It remembers positions as a host does. */
