@@ -34,6 +34,7 @@ import {
   type Offer,
   type Once,
   type Plugin,
+  type PresetQuery,
   type Readiness,
   type RetryQuery,
   type Session,
@@ -223,22 +224,22 @@ export class Client {
     return this.#sender.json(once(r, options.idempotencyKey), options.signal);
   }
 
-  /** Lists the tools that can be called, by name. */
-  async tools(options: CallOptions = {}): Promise<Tool[]> {
-    return this.#listed("list tools", "/v1/tools", "tools", options);
+  /** Lists the tools that can be called by sessions without a preset, or of one, by name. */
+  async tools(query: PresetQuery = {}): Promise<Tool[]> {
+    return this.#listed("list tools", "/v1/tools", "tools", query);
   }
 
-  /** Lists the keys that sessions have values of. */
-  async offers(options: CallOptions = {}): Promise<Offer[]> {
-    return this.#listed("list projections", "/v1/projections", "projections", options);
+  /** Lists the keys that sessions without a preset, or of one, have values of. */
+  async offers(query: PresetQuery = {}): Promise<Offer[]> {
+    return this.#listed("list projections", "/v1/projections", "projections", query);
   }
 
-  /** Lists the plugins of the server, by name. */
-  async plugins(options: CallOptions = {}): Promise<Plugin[]> {
-    return this.#listed("list plugins", "/v1/plugins", "plugins", options);
+  /** Lists the plugins of the default set, or of a preset, as they are with the config that it gives them, by name. */
+  async plugins(query: PresetQuery = {}): Promise<Plugin[]> {
+    return this.#listed("list plugins", "/v1/plugins", "plugins", query);
   }
 
-  /** Brings up a new process of a plugin, which takes over without a gap. It is not waited for. */
+  /** Brings up a new process of a plugin, which takes over without a gap. It is not waited for. A plugin that has several configs gets one for each; what is given is that of the default set. */
   async restartPlugin(name: string, options: CallOptions = {}): Promise<Plugin> {
     const doing = `restart plugin ${quote(name)}`;
     return this.#sender.json(post(doing, `/v1/plugins/${segment(doing, name)}/restart`), options.signal);
@@ -358,10 +359,11 @@ export class Client {
     return r;
   }
 
-  async #listed<T>(doing: string, path: string, name: string, options: CallOptions): Promise<T[]> {
-    const value = await this.#sender.json<Record<string, unknown>>(get(doing, path), options.signal);
-    const list = value[name];
-    if (!Array.isArray(list)) throw new AnswerError(doing, `it has no ${name}`);
+  async #listed<T>(doing: string, path: string, name: string, query: PresetQuery): Promise<T[]> {
+    const r = get(query.preset === undefined ? doing : `${doing} of preset ${quote(query.preset)}`, path);
+    ask(r, { preset: query.preset });
+    const list = (await this.#sender.json<Record<string, unknown>>(r, query.signal))[name];
+    if (!Array.isArray(list)) throw new AnswerError(r.doing, `it has no ${name}`);
     return list as T[];
   }
 

@@ -39,6 +39,7 @@ export type {
   Once,
   Place,
   Plugin,
+  PresetQuery,
   Readiness,
   RetryQuery,
   Session,

@@ -120,6 +120,7 @@ export interface NewSession extends Once {
   id?: string | undefined;
   /** An absolute path. */
   cwd?: string | undefined;
+  /** The set of plugins that serves it; the default set without. One that there is not is a preset-unknown. */
   preset?: string | undefined;
   /** In milliseconds since the epoch; now, without. */
   createdAt?: number | undefined;
@@ -272,6 +273,12 @@ export interface ToolResult {
   events: Place[];
 }
 
+/** Which set a list is of. */
+export interface PresetQuery extends CallOptions {
+  /** The default set without. One that there is not is a preset-unknown. */
+  preset?: string | undefined;
+}
+
 /** A tool that can be called. */
 export interface Tool {
   name: string;
@@ -311,6 +318,10 @@ export interface Plugin {
   ownedEvents?: { type: string; schema?: unknown }[];
   units?: { key: string; stateVersion: number; events?: string[]; configBound?: boolean; hostOnly?: boolean }[];
   tools?: { name: string; shadowedBy?: string }[];
+  /** Those that this process serves. */
+  presets?: string[];
+  /** It does not serve sessions without a preset: for those the plugin has another config. */
+  presetOnly?: boolean;
   refused?: string[];
   warnings?: string[];
 }
@@ -388,5 +399,5 @@ export interface Backup {
 /** Whether the first start of every plugin has ended, and which do not serve. */
 export interface Readiness {
   ready: boolean;
-  missing: { plugin: string; state: string; reason?: string }[];
+  missing: { plugin: string; state: string; /** Those that lack it where the default set does not. */ presets?: string[]; reason?: string }[];
 }

@@ -42,6 +42,7 @@ const calls: Record<string, [call: (c: Client) => Promise<unknown>, method: stri
   callTool: [(c) => c.callTool("s", "a/b", { x: 1 }), "POST", "/v1/sessions/s/tools/a%2Fb", { arguments: { x: 1 } }],
   "callTool without arguments": [(c) => c.callTool("s", "t", undefined), "POST", "/v1/sessions/s/tools/t", {}],
   restartPlugin: [(c) => c.restartPlugin("p q"), "POST", "/v1/plugins/p%20q/restart"],
+  "tools of a preset": [(c) => c.tools({ preset: "p q" }), "GET", "/v1/tools?preset=p+q"],
   storeStats: [(c) => c.storeStats(), "GET", "/v1/store"],
   "ready without a plugin": [(c) => c.ready(), "GET", "/readyz"],
   healthy: [(c) => c.healthy(), "GET", "/healthz"],
@@ -49,7 +50,7 @@ const calls: Record<string, [call: (c: Client) => Promise<unknown>, method: stri
 
 for (const [name, [call, method, target, body]] of Object.entries(calls)) {
   test(`what a call asks: ${name}`, async () => {
-    const { client, asked } = faked(() => json({ ...session, ready: true, missing: [] }), { url: "http://x:1/base/", token: "T" });
+    const { client, asked } = faked(() => json({ ...session, ready: true, missing: [], tools: [] }), { url: "http://x:1/base/", token: "T" });
     await call(client);
     const [one] = asked;
     assert.ok(one);

@@ -49,6 +49,7 @@ test("given hosts that are killed and networks that are cut, the chaos client ha
   await host.kill();
   await host.again();
   for (let n = 10; n < 20; n++) await append(n);
+  await host.ready();
   const wanted: Record<string, object> = {};
   for (const id of ids) {
     const { values } = await c.projections(id, { minSeq: 39, waitMs: 10_000 });

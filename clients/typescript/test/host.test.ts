@@ -83,6 +83,9 @@ test("each call does what docs/server.md says", async (t) => {
   assert.deepEqual((await c.tools()).map((x) => x.name), ["todo_write"]);
   assert.deepEqual((await c.offers()).map((x) => x.key).sort(), ["imageLimits", "title", "todos", "tokenUsage"]);
   assert.equal((await c.plugins()).length, 4);
+  const preset = "titles";
+  assert.deepEqual([await c.tools({ preset }), (await c.offers({ preset })).map((x) => x.key), (await c.plugins({ preset })).map((x) => x.name)], [[], ["title"], ["title"]]);
+  for (const call of [c.tools({ preset: "none" }), c.create({ preset: "none" })]) await assert.rejects(call, isCode("preset-unknown"));
   assert.equal((await c.restartPlugin("title")).name, "title");
   await assert.rejects(c.restartPlugin("none"), isCode("not-found"));
 
@@ -172,14 +175,14 @@ test("given a host that is killed and started again, streams go on behind the la
 
   await new Promise<void>((resolve) => {
     const look = (): void => {
-      if (tracked.state === "live" && tracked.store.value("title") === "second" && !tracked.store.get("title")?.stale) resolve();
+      const keys = ["imageLimits", "title", "todos", "tokenUsage"].filter((key) => tracked.store.get(key)?.stale === false);
+      if (tracked.state === "live" && tracked.store.value("title") === "second" && keys.length === 4) resolve();
     };
     tracked.onState(look);
     tracked.store.onChange(look);
     look();
   });
   assert.deepEqual(states, ["broken", "live"]);
-  assert.deepEqual(Object.keys(tracked.store.values()).sort(), ["imageLimits", "title", "todos", "tokenUsage"]);
 
   await c.delete("s");
   await until(one, (f) => f.type === "session/deleted");

@@ -27,14 +27,14 @@ export class Host {
     this.#args = args;
   }
 
-  /** Starts a host in a data directory of its own; both end with the test. With a token everybody needs it, and it may do everything. */
+  /** Starts a host in a data directory of its own, with the preset "titles"; both end with the test. With a token everybody needs it, and it may do everything. */
   static async start(t: TestContext, options: { allowedOrigins?: string[]; token?: string } = {}): Promise<Host> {
     if (!existsSync(binary)) execFileSync("make", ["build"], { cwd: root, stdio: "inherit" });
     const dir = await mkdtemp(join(tmpdir(), "foldhost-client-"));
     const config = join(dir, "foldhost.yaml");
     const plugins = { todo: { config: { allowParallelInProgress: true } }, imagelimits: {}, title: {}, tokenusage: {} };
     // JSON is YAML.
-    await writeFile(config, JSON.stringify({ pluginDir: join(root, "bin", "plugins"), plugins, allowedOrigins: options.allowedOrigins ?? [] }));
+    await writeFile(config, JSON.stringify({ pluginDir: join(root, "bin", "plugins"), plugins, presets: { titles: { title: {} } }, allowedOrigins: options.allowedOrigins ?? [] }));
     const args = ["serve", "--config", config, "--data", join(dir, "data")];
     if (options.token !== undefined) {
       const file = join(dir, "tokens");
@@ -48,10 +48,14 @@ export class Host {
       await rm(dir, { recursive: true, force: true });
     });
     await host.#run("127.0.0.1:0");
-    // Until then tools and values may not be there.
-    const client = host.client(options.token);
-    while (!(await client.ready()).ready) await new Promise((resolve) => setTimeout(resolve, 5));
+    await host.ready();
     return host;
+  }
+
+  /** Waits until every plugin has started. Until then tools and values may not be there. */
+  async ready(): Promise<void> {
+    const client = this.client();
+    while (!(await client.ready()).ready) await new Promise((resolve) => setTimeout(resolve, 5));
   }
 
   /** Starts it again where it was, once it was killed. */
