@@ -245,7 +245,7 @@ export class Client {
     return this.#sender.json(post(doing, `/v1/plugins/${segment(doing, name)}/restart`), options.signal);
   }
 
-  /** Makes a session of a log in the interchange form, whole or not at all. It is sent once. Of a FoldhostError index says which event is refused; it is undefined for the header. */
+  /** Makes a session of a log in the interchange form, whole or not at all. Of a FoldhostError index says which event is refused; it is undefined for the header. */
   async import(log: Log, options: ImportOptions = {}): Promise<Imported> {
     const r = post(options.id === undefined ? "import a log" : `import a log as session ${quote(options.id)}`, "/v1/import");
     ask(r, { id: options.id, strict: options.strict === true ? true : undefined });
@@ -257,15 +257,13 @@ export class Client {
   }
 
   /**
-   * Gives the log of a session in the interchange form, as it comes: the header, and the events that it has when the export begins. What a reading that fails has given is a part: the error says
+   * Gives the log of a session in the interchange form, as it comes: the header, and the events that it has when the export begins. What a reading that fails has given is a part: its NetworkError says
    * so, and nothing in the text does. Cancel the stream if you do not read it to its end.
    */
   async export(id: string, options: ExportOptions = {}): Promise<ReadableStream<Uint8Array>> {
     const r = this.#on(id, "export session", "/export");
     ask(r, { pack: options.plain ? false : undefined });
-    const res = await this.#sender.open(r, options.signal);
-    if (res.body === null) throw new AnswerError(r.doing, "it is empty");
-    return res.body;
+    return this.#sender.stream(r.doing, await this.#sender.open(r, options.signal), options.signal);
   }
 
   /** Looks at the store of the server. */
@@ -312,7 +310,7 @@ export class Client {
    * BaselineFrame say that it happened. A reader that is slow gets every event, and of each value the latest. It holds one frame.
    *
    * It ends with a DeletedFrame, also when the session turns out to have been deleted meanwhile; with the reason of the signal; and with an error that would come again, such as a FoldhostError for
-   * a session that there is not. Leaving the loop ends the connection.
+   * a session that there is not. Leaving the loop ends the connection; from elsewhere, while it waits for a frame, the signal does.
    *
    * What a reader keeps of a stream is best kept in this order: first what the frame says, then its position; a stream that begins at that position later goes on behind it.
    */

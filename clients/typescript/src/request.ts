@@ -27,7 +27,7 @@ export interface Request {
   headers?: Record<string, string>;
   /** JSON. */
   json?: string;
-  /** A body of another kind. It is sent once. */
+  /** A body of another kind. One that is a stream can be sent only once. */
   body?: BodyInit;
   /** Sending it twice is as good as once. */
   safe: boolean;
@@ -87,12 +87,12 @@ export class Sender {
 
   /** send, again when that is safe. */
   open(r: Request, signal: AbortSignal | undefined): Promise<Response> {
-    return again(this.tries, r.safe, signal, () => this.send(r, signal));
+    return again(this.#triesOf(r), r.safe, signal, () => this.send(r, signal));
   }
 
   /** Sends a request, again when that is safe, and gives the body of the answer and its status. An empty body is undefined. */
   async call(r: Request, signal: AbortSignal | undefined): Promise<{ status: number; value: unknown }> {
-    const { status, text } = await again(this.tries, r.safe, signal, async () => {
+    const { status, text } = await again(this.#triesOf(r), r.safe, signal, async () => {
       const res = await this.send(r, signal);
       return { status: res.status, text: await textOfBody(r.doing, res, signal) };
     });
@@ -132,6 +132,30 @@ export class Sender {
     } finally {
       reader.cancel().catch(() => undefined);
     }
+  }
+
+  /** The body of an answer, as it comes. Its errors are NetworkErrors, or the signal's reason. */
+  stream(doing: string, res: Response, signal: AbortSignal | undefined): ReadableStream<Uint8Array> {
+    const reader = readerOf(res);
+    return new ReadableStream<Uint8Array>(
+      {
+        pull: async (c) => {
+          try {
+            const { value } = await reader.read();
+            if (value === undefined) c.close();
+            else c.enqueue(value);
+          } catch (err) {
+            c.error(failed(doing, err, signal, `reading the answer: ${textOf(err)}`));
+          }
+        },
+        cancel: (reason) => reader.cancel(reason),
+      },
+      { highWaterMark: 0 },
+    );
+  }
+
+  #triesOf(r: Request): number {
+    return r.body instanceof ReadableStream ? 1 : this.tries;
   }
 
   /** Whether this runs in a page that is not the server's own. */

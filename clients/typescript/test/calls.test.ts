@@ -188,6 +188,31 @@ for (const [name, [answer, again, unsafe = false]] of Object.entries(failures)) 
   });
 }
 
+test("a log that is a stream is sent once, since it can be read once", async () => {
+  const { client, asked } = faked(() => { throw refused(); });
+  const { error } = await inNoTime(() => client.import(new Blob(["x"]).stream()));
+  assert.ok(error instanceof NetworkError);
+  assert.equal(asked.length, 1);
+});
+
+test("an export that breaks off says so, and one that is not read to its end can be left", async () => {
+  const reason = new Error("enough");
+  const read = (stream: ReadableStream<Uint8Array>): Promise<string> => new Response(stream).text();
+  assert.equal(await read(await faked(() => said("a log", "ends")).client.export("s")), "a log");
+  const broke = await faked(() => said("a l", "breaks")).client.export("s");
+  const reader = broke.getReader();
+  assert.equal(new TextDecoder().decode((await reader.read()).value), "a l");
+  await assert.rejects(reader.read(), NetworkError);
+  const aborter = new AbortController();
+  const aborted = (await faked(({ signal }) => said("", "is silent", signal)).client.export("s", { signal: aborter.signal })).getReader().read();
+  aborter.abort(reason);
+  await assert.rejects(aborted, reason);
+  let cancelled: unknown;
+  const left = await faked(() => new Response(new ReadableStream({ cancel: (why) => void (cancelled = why) }))).client.export("s");
+  await left.cancel(reason);
+  assert.equal(cancelled, reason);
+});
+
 test("what fails in passing succeeds", async () => {
   const { client } = faked((_, n) => {
     if (n < 5) throw broken();

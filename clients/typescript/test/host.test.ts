@@ -4,7 +4,7 @@ import { stat } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
 
-import { Client, FoldhostError, fromStart, rawItem, Store, type Frame, type Item } from "../src/index.js";
+import { AnswerError, Client, FoldhostError, fromStart, rawItem, Store, type Frame, type Item } from "../src/index.js";
 import { cutting, Host } from "./host.js";
 import { dice } from "./kit.js";
 
@@ -254,6 +254,22 @@ test("given a network that cuts every connection anywhere, readers of a stream, 
   for await (const e of c.events("b")) seqs.push(e.seq);
   assert.deepEqual(seqs, Array.from({ length: total }, (_, i) => i));
   assert.ok(proxy.cuts() >= 10, `only ${proxy.cuts()} cuts`);
+});
+
+test("large events are no problem within the bound, and beyond it are refused without being held", async (t) => {
+  const host = await Host.start(t);
+  const c = host.client();
+  await c.create({ id: "s" });
+  const large = "é😀x".repeat(400_000);
+  await c.append("s", { type: "large", data: large });
+  for await (const f of c.stream("s", { after: fromStart })) {
+    if (f.type !== "session/event") continue;
+    assert.equal(f.event.data, large);
+    break;
+  }
+  const small = new Client({ url: host.url, maxFrameBytes: 1 << 20 });
+  await assert.rejects(small.events("s").next(), AnswerError);
+  await assert.rejects(until(small.stream("s", { after: fromStart }), (f) => f.type === "session/event"), AnswerError);
 });
 
 test("given a host with tokens, a client without one, or with another, is told so at once", async (t) => {

@@ -108,6 +108,25 @@ for (const [name, text] of Object.entries(nonsense)) {
   });
 }
 
+test("whatever comes as a stream, it gives frames that are whole, and ends with an error of this package", async () => {
+  const pieces = [subscribed(), event(5), baseline(5, { a: 1 }), frame("session/projection", { key: "a", value: 1, seq: 5, rev: 1 }), frame("session/deleted", {}), "event: session/event\n", "data: {}\n\n", "\n", "{", "null", "\"seq\":", "é"];
+  const seed = Math.floor(Math.random() * 2 ** 31);
+  for (let i = 0; i < 300; i++) {
+    const roll = dice(seed + i);
+    let text = Array.from({ length: Math.floor(roll() * 8) }, () => pieces[Math.floor(roll() * pieces.length)]).join("");
+    for (let n = Math.floor(roll() * 4); n > 0; n--) {
+      // A part is taken out, or comes twice.
+      const [from, to] = [Math.floor(roll() * text.length), Math.floor(roll() * text.length)];
+      text = text.slice(0, from) + text.slice(to);
+    }
+    const { list, error } = await all(faked(() => said(text, "ends")).client.stream("s", { tries: 1 }));
+    const end = list.at(-1)?.type === "session/deleted" ? error === undefined : error instanceof NetworkError || error instanceof AnswerError;
+    assert.ok(end, `seed ${seed + i}: ${String(error)} of ${text}`);
+    const store = new Store();
+    for (const f of list) store.take(f);
+  }
+});
+
 test("a stream is tried as often as a call until there was one, and then without end", async () => {
   const waits: number[] = [];
   const onBroken: StreamOptions["onBroken"] = (err, wait) => {
