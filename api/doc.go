@@ -22,8 +22,8 @@
 // for WriteTimeout is given up.
 //
 // Of the log of a session that streams follow the hub has the end, as it was published, each event encoded once, as is each change. A stream of one session that has had its baseline and
-// keeps up takes events from there and sends the same bytes as the others; it reads the log where that does not reach: when it is further back, or a value is further on. What a stream
-// that waits needs no memory for it does not hold: no buffer, no deep stack.
+// keeps up takes events from there and sends the same bytes as the others; it reads the log where that does not reach: when it is further back, or a value is further on. A stream that
+// waits holds no buffer and no deep stack.
 //
 // The order on a stream is: session/subscribed; session/reset when the log does not have the position that was asked for; the events after the position up to a cut C;
 // session/baseline, the block of C; then events, each before the values that it caused. So it is for each session of a stream of many. How it comes about, step by step:
@@ -37,6 +37,10 @@
 // A stream of many sessions does each step for all of them before the next: their followers share one bell, and a round is one for all, with one flush. What it has on top is
 // the row. An id is a commit position and has to say of every session where it is, so events go out by their commit positions, whichever session they are of. Before a round reads
 // any log it asks the store for the last position given, and sends nothing beyond. It holds a page of each log, a part of a page of the store.
+//
+// Once all of its sessions are in line and have had their baselines it reads no logs either. What was published has no position and does not say what was committed before it, so
+// the hub reads what was committed to the store, once for all streams, and gives each followed session its events with their positions (tail.go). Up to where that has come is what the store would have
+// said. What is much at once, and what cannot be read since something else is damaged, the hub leaves out, and streams read their logs over it.
 //
 // Where sessions begin at different places, as those of POST with positions of their own, or those that begin now beside one that begins earlier, there are positions that are behind the
 // beginning of one and before that of another: who went on from there would get what was not asked for. What is sent up to the last of the beginnings has no id. By the incarnation and the
@@ -66,6 +70,8 @@
 //     position given, published or not. The values of a follow when they are told.
 //   - In a row, a commit after the last position was asked for and before its log is read: the page has it, and it is left for the next round, or else one to another log that was
 //     read already, with a position between, would come after it. Its bell rings after that, so there is a next round.
+//   - In a row, a value is taken whose event is not published yet: what the hub has read may end before that event, which is committed. So the hub reads once more, which finds it.
+//   - In a row, the logs were read further than the hub has read: what it has then is known already, and the position of the stream does not go back.
 //   - In a row, one of the sessions is deleted: whatever is done with it next, reading, cutting or keeping it, says so. It is told by session/deleted and dropped; the events of the others stand
 //     where they stood. What was deleted before the stream looked at it is told by session/unknown. With the last one the stream ends.
 //   - Gone on with by an id, one of the sessions is another life by now: what was committed of that behind the id is sent. Whether that is all of it the incarnation and the seqs say; a

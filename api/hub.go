@@ -27,6 +27,7 @@ type hub struct {
 	// readers are the followers that want changes. While there are none nobody listens to the registry, which then need not compute what changed.
 	readers  int
 	unlisten func()
+	tail     tail
 	// listener numbers the listeners: what an earlier one has still to say comes too late.
 	listener int
 }
@@ -41,6 +42,9 @@ type topic struct {
 	// recent is kept while some of the followers want events, which listeners counts.
 	recent    recent
 	listeners int
+	// placed is kept while some are streams of many sessions that want events, which rows counts.
+	placed placed
+	rows   int
 	// units counts the changes of registrations, about which a session that is not live is told nothing else.
 	units uint64
 }
@@ -61,7 +65,11 @@ func (s *stamped) frame(f frames) []byte {
 }
 
 // wants is what a follower wants to hear of beside the bell.
-type wants struct{ events, values bool }
+type wants struct {
+	events, values bool
+	// positions says that the commit positions of the events are wanted too.
+	positions bool
+}
 
 // follower is one who waits. bell has one place, and may be that of several followers: it says that there may be something, and never what.
 type follower struct {
@@ -75,7 +83,7 @@ type follower struct {
 }
 
 func newHub(sessions *session.Set, r *registry.Registry) *hub {
-	h := &hub{sessions: sessions, registry: r, topics: map[string]*topic{}}
+	h := &hub{sessions: sessions, registry: r, topics: map[string]*topic{}, tail: tail{end: -1, seen: -1}}
 	h.unwatch = sessions.AddObserver(func(_ context.Context, s *session.Session, events []event.Event) { h.published(s, events) })
 	return h
 }
@@ -114,7 +122,12 @@ func (h *hub) follow(id string, w wants, bell chan struct{}) *follower {
 	defer t.mu.Unlock()
 	f.topic, f.seen, f.units = t, t.version, t.units
 	t.followers[f] = struct{}{}
-	if w.events {
+	switch {
+	case w.events && w.positions:
+		if t.rows++; t.rows == 1 {
+			t.placed = placed{from: h.tail.end}
+		}
+	case w.events:
 		t.listeners++
 	}
 	return f
@@ -128,7 +141,12 @@ func (f *follower) leave() {
 	f.topic.mu.Lock()
 	delete(f.topic.followers, f)
 	last := len(f.topic.followers) == 0
-	if f.wants.events {
+	switch {
+	case f.wants.events && f.wants.positions:
+		if f.topic.rows--; f.topic.rows == 0 {
+			f.topic.placed = placed{}
+		}
+	case f.wants.events:
 		if f.topic.listeners--; f.topic.listeners == 0 {
 			f.topic.recent = recent{}
 		}
@@ -154,6 +172,9 @@ func (h *hub) published(s *session.Session, events []event.Event) {
 		defer t.mu.Unlock()
 		if t.listeners > 0 {
 			t.recent.add(s.Incarnation(), events)
+		}
+		if t.rows > 0 {
+			h.tail.heard.Add(1)
 		}
 		t.ring()
 	}
@@ -230,10 +251,15 @@ func (f *follower) recent(incarnation string, seq, least int64) (events []*share
 
 // rest lets go of what nobody needs where nothing has happened for some time.
 func (f *follower) rest(quiet time.Duration) {
+	f.hub.mu.RLock()
+	defer f.hub.mu.RUnlock()
 	t := f.topic
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if time.Since(t.recent.added) >= quiet {
 		t.recent = recent{}
+	}
+	if time.Since(t.placed.added) >= quiet {
+		t.placed = placed{from: f.hub.tail.end}
 	}
 }

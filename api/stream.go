@@ -59,6 +59,8 @@ type part struct {
 	// changes are taken and not sent yet; look says that what is shown has to be compared with block.
 	changes []*stamped
 	look    bool
+	// shared are events that others send too and that this stream is about to.
+	shared []*sharedEvent
 	// events are read and not sent, with their commit positions on a stream of many. Once reading has begun, next is where it goes on and end where it stops.
 	events    []event.Event
 	positions []int64
@@ -117,8 +119,7 @@ func (st *stream) silent() bool { return st.types != nil && len(st.types) == 0 }
 // join makes a session a part of the stream. It follows first, so that nothing falls between that and the first look.
 func (st *stream) join(id string, keys []string) (*part, eventlog.Info, error) {
 	ctx := st.r.Context()
-	// What was published has no commit position, so a stream of many reads the logs.
-	w := wants{values: true, events: st.many == nil && !st.silent()}
+	w := wants{values: true, events: !st.silent(), positions: st.many != nil}
 	p := &part{follower: st.api.hub.follow(id, w, st.bell)}
 	s, info, err := st.api.sessions.Find(ctx, id)
 	if err == nil {
@@ -143,7 +144,7 @@ func (p *part) leave() {
 	if p.gone {
 		return
 	}
-	p.gone, p.lost, p.events, p.positions, p.changes, p.block = true, nil, nil, nil, nil, registry.Block{}
+	p.gone, p.lost, p.events, p.positions, p.changes, p.shared, p.block = true, nil, nil, nil, nil, nil, registry.Block{}
 	p.follower.leave()
 	if p.release != nil {
 		p.release()
@@ -393,7 +394,7 @@ func (st *stream) cut(ctx context.Context, p *part, least int64) error {
 // pull sends the events after the places of the parts, up to the ends that their logs have when it begins, so that a log that grows faster than its reader reads does not keep
 // values away from it. Before the first event beyond its cut a session has its baseline.
 func (st *stream) pull(ctx context.Context) error {
-	if done, err := st.pullRecent(); done || err != nil {
+	if done, err := st.pullShared(ctx); done || err != nil {
 		return err
 	}
 	end := int64(math.MaxInt64)
@@ -436,9 +437,12 @@ func (st *stream) pull(ctx context.Context) error {
 	return nil
 }
 
-// pullRecent is pull where the end of the log is at hand, which the other streams of the session send too.
-func (st *stream) pullRecent() (done bool, err error) {
-	if st.many != nil || st.silent() {
+// pullShared is pull where the end of the log is at hand, which other streams send too.
+func (st *stream) pullShared(ctx context.Context) (done bool, err error) {
+	if st.many != nil {
+		return st.pullPlaced(ctx)
+	}
+	if st.silent() {
 		return false, nil
 	}
 	p := st.parts[0]

@@ -18,9 +18,11 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/foldhost/foldhost/api"
+	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/logtest"
 	"github.com/foldhost/foldhost/eventlog/memory"
+	"github.com/foldhost/foldhost/session"
 )
 
 // session is the one that a frame is about.
@@ -356,6 +358,106 @@ func TestAnEventThatIsPublishedLateIsInItsPlace(t *testing.T) {
 	<-done
 }
 
+// The same of a value: its event is committed, and comes first although it is not published yet.
+func TestAValueOfManyThatIsAheadOfWhatWasPublished(t *testing.T) {
+	arrived, publish := make(chan struct{}), make(chan struct{})
+	release := sync.OnceFunc(func() { close(publish) })
+	defer release()
+	s := serve(t, func(o *options) {
+		o.observe = func(_ context.Context, _ *session.Session, events []event.Event) {
+			if string(events[0].Data) == `"held"` {
+				close(arrived)
+				<-publish
+			}
+		}
+	})
+	s.create("a")
+	s.create("b")
+	f := s.open("GET", "/v1/stream?session=a&session=b", "")
+	f.untilBaselines(2)
+	s.step("b", 1)
+	f.of("b", "session/event", `{"event":"*"}`)
+	f.of("b", "session/projection", `{"key":"steps","value":1,"seq":0,"rev":"*"}`)
+	done := s.later(func() *answer { return s.post("/v1/sessions/a/events", `{"type":"step","data":"held"}`) })
+	<-arrived
+	f.of("a", "session/event", `{"event":{"type":"step","seq":0,"time":"*","data":"held"}}`)
+	f.of("a", "session/projection", `{"key":"steps","value":1,"seq":0,"rev":"*"}`)
+	release()
+	done().want(200)
+	s.step("b", 1)
+	f.of("b", "session/event", `{"event":"*"}`)
+}
+
+// Streams of many sessions that keep up do not read logs: what is committed is read once for all of them.
+func TestStreamsOfManyThatKeepUpReadNoLog(t *testing.T) {
+	store := &countedReads{Store: memory.New()}
+	s := serve(t, func(o *options) { o.store, o.units = store, nil })
+	ids := []string{"a", "b", "c"}
+	for _, id := range append(ids, "alone") {
+		s.create(id)
+	}
+	var streams []*follower
+	for i := range 20 {
+		f := s.open("GET", "/v1/stream?session=a&session=b&session=c"+[]string{"", "&events=step"}[i%2], "")
+		f.untilBaselines(3)
+		streams = append(streams, f)
+	}
+	for n := range 10 {
+		s.step("alone", 1)
+		last := ""
+		for _, id := range ids {
+			s.post("/v1/sessions/"+id+"/events", `{"events":[{"type":"step","data":null},{"type":"note","data":null}]}`).want(200)
+			for i, f := range streams {
+				step := f.of(id, "session/event", fmt.Sprintf(`{"event":{"type":"step","seq":%d,"time":"*","data":null}}`, 2*n))
+				if step.id == "" || i > 0 && step.id != last {
+					t.Errorf("the event has id %q here and %q there", step.id, last)
+				}
+				if last = step.id; i%2 == 0 {
+					f.of(id, "session/event", fmt.Sprintf(`{"event":{"type":"note","seq":%d,"time":"*","data":null}}`, 2*n+1))
+				}
+			}
+		}
+		if n == 0 {
+			store.reads.Store(0) // Until here some may have read what was published while they began.
+		}
+	}
+	if n := store.reads.Load(); n > 0 {
+		t.Errorf("%d reads", n)
+	}
+}
+
+// brokenTail is a store in which something is damaged that nobody follows.
+type brokenTail struct{ *memory.Store }
+
+func (s brokenTail) Tail(ctx context.Context, q eventlog.TailQuery) (eventlog.TailPage, error) {
+	if q.Types == nil {
+		return eventlog.TailPage{}, &eventlog.CorruptError{ID: "other", Reason: "the test says so"}
+	}
+	return s.Store.Tail(ctx, q)
+}
+
+// What others do to the store, be it that they fill it with much at once or that what is theirs is damaged, changes nothing on a stream.
+func TestWhatOthersDoIsNothingToAStreamOfMany(t *testing.T) {
+	for name, store := range map[string]eventlog.Store{"much at once": memory.New(), "damaged": brokenTail{memory.New()}} {
+		t.Run(name, func(t *testing.T) {
+			s := serve(t, func(o *options) { o.store = store })
+			s.create("a")
+			s.create("b")
+			f := s.open("GET", "/v1/stream?session=a&session=b", "")
+			f.untilBaselines(2)
+			seed := strings.Repeat(`{"type":"step","data":null},`, 5000)
+			for n := range 3 {
+				for _, id := range []string{"a", "b"} {
+					s.step(id, 1)
+					f.of(id, "session/event", fmt.Sprintf(`{"event":{"type":"step","seq":%d,"time":"*","data":null}}`, n))
+					f.of(id, "session/projection", fmt.Sprintf(`{"key":"steps","value":%d,"seq":%d,"rev":"*"}`, n+1, n))
+				}
+				s.post("/v1/sessions", fmt.Sprintf(`{"id":"other%d","events":[%s]}`, n, strings.TrimSuffix(seed, ","))).want(201)
+			}
+		})
+	}
+}
+
 // Given appends to several sessions from all sides while streams come and go, then on each stream ids rise, each session has every event once and in order, no value before its event,
 // and at the end the last one.
 func TestOrderOfManyUnderConcurrentAppends(t *testing.T) {
@@ -501,6 +603,8 @@ type followed struct {
 	// next is the event that is to come next, shown the seq of the last value.
 	next, shown         int64
 	based, gone, absent bool
+	// reset says that it begins with the baseline, wherever that is by then.
+	reset bool
 }
 
 // positions gives the positions of the events of sessions that there are, by life.
@@ -543,6 +647,9 @@ func (r *reader) read(until func() bool) {
 				Values  map[string]int64
 			}
 			json.Unmarshal([]byte(fr.data), &b)
+			if k.reset && b.AsOfSeq >= k.next {
+				k.next = b.AsOfSeq + 1
+			}
 			if k.based || b.AsOfSeq != k.next-1 || b.Values["steps"] != k.next {
 				r.t.Fatalf("%+v where %d is next", fr, k.next)
 			}
@@ -653,7 +760,7 @@ func TestManySessionsCutAndResumed(t *testing.T) {
 					switch {
 					case how == "each" && life != "-1" && life != k.life:
 						r.at.want("session/reset", `{"reason":"incarnation"}`)
-						k.next = logs[id]
+						k.next, k.reset = logs[id], true
 					case was[id] != nil && was[id].life == k.life:
 						k.next = was[id].next
 						// An id is where this reader is, whichever way it came.

@@ -38,6 +38,14 @@ func (t *Set) End(ctx context.Context) (storeID string, position int64, err erro
 	return t.store.Identity().StoreID, page.End, err
 }
 
+// Tail gives events of all sessions in the order of their commit positions. See eventlog.Store.
+func (t *Set) Tail(ctx context.Context, q eventlog.TailQuery) (eventlog.TailPage, error) {
+	if t.closed.Load() {
+		return eventlog.TailPage{}, ErrClosed
+	}
+	return t.store.Tail(ctx, q)
+}
+
 // Live says whether a life of a session is live now, without touching it.
 func (t *Set) Live(l eventlog.Life) bool {
 	t.mu.Lock()
