@@ -65,9 +65,9 @@ func decode(set eventlog.RowSet, logger *slog.Logger) registry.Rows {
 		row, err := Decode(stored)
 		switch {
 		case err != nil:
-			logger.Warn("a checkpoint row is not used", "session", rows.Session, "key", stored.Key, "error", err)
+			logger.Warn("a checkpoint row is not used", "session", rows.Session, "unit", stored.Key, "error", err)
 		case row.Seq >= set.Info.Seq:
-			logger.Warn("a checkpoint row is not used: it stands beyond the log", "session", rows.Session, "key", stored.Key, "seq", row.Seq, "head", set.Info.Seq-1)
+			logger.Warn("a checkpoint row is not used: it stands beyond the log", "session", rows.Session, "unit", stored.Key, "seq", row.Seq, "head", set.Info.Seq-1)
 		default:
 			rows.Rows[stored.Key] = row
 		}

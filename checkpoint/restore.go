@@ -7,6 +7,7 @@ import (
 	"maps"
 	"slices"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -174,7 +175,7 @@ func (j *restoring) fold(ctx context.Context, rows registry.Rows, to int64, need
 		}
 	}
 	if j.r.w != nil && len(changed) > 0 {
-		j.r.w.put(j.life, encode(changed, j.head), encode(past, j.head))
+		j.r.w.put(j.life, encode(changed, j.head), encode(past, j.head), time.Time{})
 	}
 	return block, fresh.Rows, nil
 }

@@ -28,6 +28,8 @@ type Track struct {
 	// mu guards what follows. It is taken before Writer.mu, and not held across a call.
 	mu      sync.Mutex
 	pending Pending
+	// dirty is when the first event came that no row covers and no writer has taken, taken the same of those that one has.
+	dirty, taken time.Time
 	// folded is what Folded said when pending was last looked at.
 	folded int64
 	// asked: the rows are due, and no writer has begun with them. writing: one has, and has not ended.
@@ -37,7 +39,11 @@ type Track struct {
 
 // Track begins to look after a session. End it.
 func (w *Writer) Track(life eventlog.Life, src Source) *Track {
-	return &Track{w: w, src: src, life: life}
+	t := &Track{w: w, src: src, life: life}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tracks[t] = struct{}{}
+	return t
 }
 
 // Committed takes note of events after they were published. It waits for nothing. Events that no unit folds call for nothing.
@@ -48,6 +54,9 @@ func (t *Track) Committed(events []event.Event) {
 	if n := folded - t.folded; n > 0 {
 		if t.pending.Events == 0 {
 			t.pending.Since = time.Now()
+			if t.dirty.IsZero() {
+				t.dirty = t.pending.Since
+			}
 		}
 		t.pending.Events += int(n)
 		t.folded = folded
@@ -92,6 +101,7 @@ func (t *Track) take(ctx context.Context) (rows *registry.Rows, err error) {
 	}
 	// What comes from now on may or may not be in the rows: it is pending again.
 	t.pending, t.writing = Pending{}, true
+	t.taken, t.dirty = t.dirty, time.Time{}
 	t.mu.Unlock()
 	got, err := t.src.CheckpointWithin(ctx, t.w.o.TakeWait)
 	if errors.Is(err, registry.ErrDetached) {
@@ -106,6 +116,10 @@ func (t *Track) wrote(err error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.writing = false
+	if err != nil {
+		t.dirty = earlier(t.dirty, t.taken)
+	}
+	t.taken = time.Time{}
 	if err == nil || t.ended {
 		return
 	}
@@ -128,21 +142,32 @@ func (t *Track) End(deleted bool) {
 	}
 	// A write under way may have its rows still to take, when the source is gone.
 	news := t.pending.Events > 0 || t.writing || folded > t.folded
+	since := earlier(t.dirty, t.taken)
 	t.mu.Unlock()
+	defer t.leave() // only when somebody else has its rows
 	if deleted {
 		t.w.forget(t.life)
 	} else if news {
-		t.last()
+		t.last(since)
 	}
 }
 
-func (t *Track) last() {
+// leave takes it away from what has still to be written.
+func (t *Track) leave() {
+	t.w.mu.Lock()
+	defer t.w.mu.Unlock()
+	delete(t.w.tracks, t)
+}
+
+func (t *Track) last(since time.Time) {
 	ctx, cancel := context.WithTimeout(t.w.ctx, t.w.o.DetachWait)
 	defer cancel()
 	rows, err := t.src.CheckpointWithin(ctx, t.w.o.TakeWait)
 	switch {
 	case err == nil:
-		t.w.Put(t.life, rows)
+		if len(rows.Rows) > 0 {
+			t.w.put(t.life, encode(rows.Rows, rows.Cut), nil, since)
+		}
 	case !errors.Is(err, registry.ErrDetached):
 		t.w.failed(t.life, err)
 	}

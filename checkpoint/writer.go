@@ -32,6 +32,7 @@ type Writer struct {
 	// wake says that the queue grew or that the writer closes.
 	wake    *sync.Cond
 	lines   map[eventlog.Life]*line
+	tracks  map[*Track]struct{}
 	queue   []*line
 	backlog int
 	// dropping says that it was logged that the backlog is full.
@@ -55,17 +56,20 @@ const maxBacklog = 64 << 20
 type line struct {
 	life eventlog.Life
 	// due is the live session whose rows are to be taken; rows were handed over, the newest of each key, and past for good.
-	due    *Track
-	rows   map[string]eventlog.Row
-	past   []eventlog.Row
-	size   int
+	due  *Track
+	rows map[string]eventlog.Row
+	past []eventlog.Row
+	size int
+	// since is when the oldest of what is in rows and past happened, writing the same of what is being written; zero for none.
+	since, writing time.Time
+
 	queued bool
 	busy   bool
 }
 
 // NewWriter starts the workers. Close it.
 func NewWriter(rows eventlog.RowStore, o Options) *Writer {
-	w := &Writer{rows: rows, o: o.withDefaults(), lines: map[eventlog.Life]*line{}}
+	w := &Writer{rows: rows, o: o.withDefaults(), lines: map[eventlog.Life]*line{}, tracks: map[*Track]struct{}{}}
 	w.wake = sync.NewCond(&w.mu)
 	w.ctx, w.stop = context.WithCancel(context.Background())
 	for range w.o.Writers {
@@ -99,12 +103,12 @@ func (w *Writer) Close() {
 // in them are none.
 func (w *Writer) Put(life eventlog.Life, rows registry.Rows) {
 	if len(rows.Rows) > 0 {
-		w.put(life, encode(rows.Rows, rows.Cut), nil)
+		w.put(life, encode(rows.Rows, rows.Cut), nil, time.Time{})
 	}
 }
 
-// put is Put for encoded rows, with rows that are to be kept for good.
-func (w *Writer) put(life eventlog.Life, rows, past []eventlog.Row) {
+// put is Put for encoded rows, with rows that are to be kept for good. since is when the first event came that they cover and no row before them does; zero is now.
+func (w *Writer) put(life eventlog.Life, rows, past []eventlog.Row, since time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if full := w.backlog+bytesOf(rows)+bytesOf(past) > maxBacklog; w.closing || full {
@@ -122,6 +126,10 @@ func (w *Writer) put(life eventlog.Life, rows, past []eventlog.Row) {
 	}
 	grown := newest(l.rows, rows) + bytesOf(past)
 	l.past = append(l.past, past...)
+	if since.IsZero() {
+		since = time.Now()
+	}
+	l.since = earlier(l.since, since)
 	l.size += grown
 	w.backlog += grown
 	w.enqueue(l)
@@ -187,7 +195,7 @@ func (w *Writer) enqueue(l *line) {
 func (w *Writer) empty(l *line) (due *Track, rows map[string]eventlog.Row, past []eventlog.Row) {
 	due, rows, past = l.due, l.rows, l.past
 	w.backlog -= l.size
-	l.due, l.rows, l.past, l.size = nil, nil, nil, 0
+	l.due, l.rows, l.past, l.size, l.since = nil, nil, nil, 0, time.Time{}
 	return due, rows, past
 }
 
@@ -204,11 +212,13 @@ func (w *Writer) work() {
 		l := w.queue[0]
 		w.queue = w.queue[1:]
 		l.queued, l.busy = false, true
+		l.writing = l.since
 		due, rows, past := w.empty(l)
 		w.mu.Unlock()
 		w.write(l.life, due, rows, past)
 		w.mu.Lock()
 		l.busy = false
+		l.writing = time.Time{}
 		if l.due != nil || len(l.rows) > 0 || len(l.past) > 0 {
 			w.enqueue(l)
 		} else {

@@ -167,7 +167,7 @@ func (r *Registry) bestStored(ctx context.Context, b *binding, rows Rows, log Lo
 				return nil, err
 			}
 			if err != nil {
-				r.o.Logger.Warn("rows of the past cannot be read; the fold begins without them", "session", log.ID(), "key", b.Key, "error", err)
+				r.o.Logger.Warn("rows of the past cannot be read; the fold begins without them", "session", log.ID(), "plugin", b.by.Plugin, "unit", b.Key, "error", err)
 				kept, found = nil, false
 			}
 		}

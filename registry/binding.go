@@ -12,6 +12,8 @@ import (
 type binding struct {
 	*unit.Compiled
 	by Registrant
+	// counts are shared with the definitions of the key that its plugin had before.
+	counts *counts
 	// rev is the revision that the registration got; revision gives the latest of its cells.
 	rev    int64
 	latest atomic.Int64

@@ -174,6 +174,8 @@ func (s *Session) nextBuild() *buildJob {
 // page folds one page. No lock is held. What the unit does not fold is skipped: others share the page.
 func (p *paged) page(events []event.Event) {
 	c := p.c
+	began, folded := time.Now(), 0
+	defer func() { c.b.counts.batch(folded, time.Since(began)) }()
 	for i := range events {
 		ev := &events[i]
 		if !c.b.Folds(ev.Type) {
@@ -188,6 +190,7 @@ func (p *paged) page(events []event.Event) {
 			p.failed, p.at = err, ev.Seq
 			return
 		}
+		folded++
 		if ev.Seq <= p.since {
 			p.caught++
 		}

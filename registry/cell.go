@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"math"
 	"sync"
+	"time"
 
 	"github.com/foldhost/foldhost/unit"
 )
@@ -33,6 +34,8 @@ type cell struct {
 	frozen bool
 
 	due, pos int64
+	// behind is since when it has something to fold, while it has.
+	behind time.Duration
 	// emitFrom is the first event whose changes are told; what is before it folds silently.
 	emitFrom int64
 	// val is the last value computed; nil before the first, and always for a host-only unit.
@@ -104,7 +107,7 @@ func (s *Session) makeCell(k int, emitFrom int64) *cell {
 
 // newCell makes a cell that has come nowhere yet.
 func (s *Session) newCell(b *binding, emitFrom int64) *cell {
-	return &cell{b: b, rev: b.revision(), due: s.head, pos: -1, changed: -1, emitFrom: emitFrom, start: -1, sent: -1, pub: -1}
+	return &cell{b: b, rev: b.revision(), due: s.head, pos: -1, behind: s.r.sinceStart(), changed: -1, emitFrom: emitFrom, start: -1, sent: -1, pub: -1}
 }
 
 // freshCell makes a cell of a session in which no event of its types has happened before emitFrom: nothing is to be read for it.
@@ -115,6 +118,8 @@ func (s *Session) freshCell(b *binding, emitFrom int64) *cell {
 	if b.inline() {
 		if st, err := b.Inline.Init(); err != nil {
 			c.fault = faulted(-1, err.Error())
+			b.counts.faults.Add(1)
+			s.tellFault(c, -1, err.Error())
 		} else {
 			c.state, c.dirty, c.live = st, true, true
 		}

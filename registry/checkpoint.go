@@ -63,7 +63,7 @@ func (s *Session) CheckpointWithin(ctx context.Context, wait time.Duration) (Row
 			}
 		}
 		if row.Val, err = c.encode(s.r.o.MaxStateBytes); err != nil {
-			s.r.o.Logger.Warn("no row is kept of a state", "session", s.id, "key", c.b.Key, "seq", row.Seq, "error", err)
+			s.r.o.Logger.Warn("no row is kept of a state", "session", s.id, "plugin", c.b.by.Plugin, "unit", c.b.Key, "seq", row.Seq, "error", err)
 			continue
 		}
 		anchor, ok := anchors[row.Seq]

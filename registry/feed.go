@@ -228,7 +228,7 @@ func (r *Registry) listen(m *mailbox, f func(Change)) {
 func (r *Registry) tell(f func(Change), c Change) {
 	defer func() {
 		if v := recover(); v != nil {
-			r.o.Logger.Error("a listener of the change feed panicked", "key", c.Key, "session", c.Session, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+			r.o.Logger.Error("a listener of the change feed panicked", "session", c.Session, "unit", c.Key, "seq", c.Seq, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 		}
 	}()
 	f(c)

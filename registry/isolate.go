@@ -140,7 +140,6 @@ func (l *lane) blamePart(f *flight, p *part, why string, died bool) {
 			break
 		}
 		seq := f.through
-		s.r.o.Logger.Error("a plugin failed on one event of one session", "plugin", l.p.by.Plugin, "session", s.id, "key", c.b.Key, "seq", seq, "reason", why)
 		c.poison = true
 		s.fail(k, c, seq, why)
 		if told := s.r.o.Poisoned; died && told != nil && !s.closed {

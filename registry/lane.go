@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"sync/atomic"
+	"time"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/unit"
@@ -42,6 +43,9 @@ type flight struct {
 	cancel   context.CancelFunc
 	answered atomic.Bool
 	reply    *unit.Reply
+	// since is when it was handed over, took how long the answer was away.
+	since time.Time
+	took  time.Duration
 }
 
 func (f *flight) careful() bool { return f.step != together }
@@ -82,6 +86,7 @@ func (s *Session) doorbell(k int, c *cell, seq int64) {
 		c.pos = max(c.pos, here)
 	}
 	if c.known && c.due <= c.pub {
+		c.behind = s.r.sinceStart()
 		c.pub = max(c.pub, here)
 	}
 	c.due = seq
@@ -616,6 +621,7 @@ func (l *lane) pass(f *flight) {
 func (l *lane) launch(f *flight) {
 	l.drops = nil
 	l.flights = append(l.flights, f)
+	f.since = time.Now()
 	for i := range f.parts {
 		p := &f.parts[i]
 		c := p.c

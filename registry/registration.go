@@ -167,7 +167,7 @@ func (r *Registry) admitLocked(by Registrant, c *unit.Compiled, except *binding)
 }
 
 func (r *Registry) bindLocked(by Registrant, c *unit.Compiled) *binding {
-	b := &binding{Compiled: c, by: by, rev: r.revs.Add(1)}
+	b := &binding{Compiled: c, by: by, rev: r.revs.Add(1), counts: r.countLocked(countKey{by.Plugin, c.Key})}
 	if c.Instance != nil {
 		b.proc = r.processLocked(by, c.Instance)
 	}
@@ -179,6 +179,7 @@ func (r *Registry) bindLocked(by Registrant, c *unit.Compiled) *binding {
 func (r *Registry) retireLocked(b *binding) {
 	p, _ := b.process()
 	r.unbindLocked(p)
+	r.uncountLocked(b)
 	r.poison.retire(b)
 }
 

@@ -96,6 +96,8 @@ type Registry struct {
 	revs atomic.Int64
 	// scratches has a place for each look into the past that may run at once.
 	scratches chan struct{}
+	// started is what the times of cells count from.
+	started time.Time
 	// poison is what reads apart from the live cells have learned about deaths of processes.
 	poison poison
 	// ctx ends with Close; wg counts every goroutine.
@@ -111,6 +113,7 @@ type Registry struct {
 	undeclared set
 	sessions   map[*Session]struct{}
 	procs      map[procKey]*process
+	counts     map[countKey]*counts
 	closed     bool
 }
 
@@ -122,6 +125,8 @@ func New(o Options) *Registry {
 		sets:     map[string]*set{},
 		sessions: map[*Session]struct{}{},
 		procs:    map[procKey]*process{},
+		counts:   map[countKey]*counts{},
+		started:  time.Now(),
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.scratches = make(chan struct{}, r.o.MaxScratch)

@@ -3,6 +3,7 @@ package registry
 import (
 	"bytes"
 	"fmt"
+	"time"
 
 	"github.com/foldhost/foldhost/unit"
 )
@@ -19,7 +20,7 @@ func (l *lane) answer(f *flight, r unit.Reply) {
 	}
 	s := l.s
 	s.mu.Lock()
-	f.reply = &r
+	f.reply, f.took = &r, time.Since(f.since)
 	for len(l.flights) > 0 && l.flights[0].reply != nil {
 		first := l.flights[0]
 		l.flights = l.flights[1:]
@@ -62,6 +63,7 @@ func (l *lane) settle(f *flight) {
 			continue
 		}
 		c.lost = 0
+		c.b.counts.batch(p.folded, f.took)
 		if f.through <= s.since {
 			s.folded.Add(int64(p.folded))
 		}

@@ -190,7 +190,9 @@ func (s *scratch) fold(ctx context.Context, events []event.Event, through int64,
 	}
 	for _, c := range s.cells {
 		if c.inline() && c.drivable(through) {
+			wanted, began := c.wanted(events), time.Now()
 			values = c.foldInline(events, through, mode, values)
+			c.counts.batch(wanted, time.Since(began))
 		}
 	}
 	for _, b := range sent {
@@ -202,6 +204,7 @@ func (s *scratch) fold(ctx context.Context, events []event.Event, through int64,
 				s.failBy(c, b)
 				continue
 			}
+			c.counts.batch(c.wanted(b.Events), time.Duration(b.took.Load()))
 			values = c.folded(b.Batch, *b.reply, values)
 		}
 	}
@@ -435,7 +438,8 @@ func (s *scratch) failBy(c *scratchCell, b *scratchBatch) {
 		return
 	}
 	c.down = fault
-	s.r.o.Logger.Error("a plugin failed on one event of one session", "plugin", c.by.Plugin, "session", key.session, "key", c.Key, "seq", fault.FailedAt, "reason", fault.Message)
+	c.counts.faults.Add(1)
+	s.r.o.Logger.Warn("a unit failed and is not folded further in this session", "session", key.session, "plugin", c.by.Plugin, "unit", c.Key, "seq", fault.FailedAt, "poison", true, "reason", fault.Message)
 	if told := s.r.o.Poisoned; told != nil {
 		s.r.spawn(func() { told(c.by, key.session, c.Key, fault.FailedAt) })
 	}

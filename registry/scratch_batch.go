@@ -2,6 +2,8 @@ package registry
 
 import (
 	"context"
+	"sync/atomic"
+	"time"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/unit"
@@ -21,8 +23,10 @@ type scratchBatch struct {
 	remote *scratchRemote
 	cells  []*scratchCell
 	answer chan unit.Reply
-	// reply is the answer once it was taken.
+	// reply is the answer once it was taken; it took as long as took says, in nanoseconds since since.
 	reply *unit.Reply
+	since time.Time
+	took  atomic.Int64
 	// overdue ends with the batch's deadline.
 	overdue context.Context
 	// quiet: when it was submitted, nothing else was in flight in the process, which had let in so many batches by then.
@@ -59,9 +63,10 @@ func (s *scratch) send(ctx context.Context, batchOf func(*scratchRemote) (unit.B
 		// One place in the channel: the first answer counts, and one too many finds it full and is lost.
 		answer := make(chan unit.Reply, 1)
 		overdue, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.r.o.BatchDeadline)
-		b := &scratchBatch{Batch: &batch, remote: r, cells: cells, answer: answer, overdue: overdue}
+		b := &scratchBatch{Batch: &batch, remote: r, cells: cells, answer: answer, overdue: overdue, since: time.Now()}
 		sent = append(sent, b)
 		r.process.submitApart(overdue, batch, func(reply unit.Reply) {
+			b.took.CompareAndSwap(0, int64(time.Since(b.since)))
 			select {
 			case answer <- reply:
 			default:

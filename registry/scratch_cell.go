@@ -118,6 +118,16 @@ func (c *scratchCell) drivable(through int64) bool {
 // wants says whether the event is the cell's next or a later one.
 func (c *scratchCell) wants(ev event.Event) bool { return ev.Seq > c.seq && c.Folds(ev.Type) }
 
+// wanted counts those that it wants.
+func (c *scratchCell) wanted(events []event.Event) (n int) {
+	for i := range events {
+		if c.wants(events[i]) {
+			n++
+		}
+	}
+	return n
+}
+
 func (c *scratchCell) foldInline(events []event.Event, through int64, mode unit.Mode, values []scratchValue) []scratchValue {
 	if mode == unit.EveryChange && !c.look() {
 		return values

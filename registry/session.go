@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/foldhost/foldhost/event"
 )
@@ -174,7 +175,15 @@ func (s *Session) apply(k int, c *cell, ev *event.Event) {
 			return
 		}
 	}
+	var began time.Time
+	sample := c.b.counts.event()
+	if sample {
+		began = time.Now()
+	}
 	next, changed, err := c.b.Inline.Apply(c.state, ev)
+	if sample {
+		c.b.counts.eventSeconds.Took(time.Since(began))
+	}
 	if err != nil {
 		s.fail(k, c, ev.Seq, err.Error())
 		return
@@ -207,6 +216,9 @@ func (s *Session) gap(seq int64) {
 		sl.fresh = false
 		for _, c := range [...]*cell{sl.cur, sl.next} {
 			if c != nil && c.fault == nil {
+				if !c.trails() {
+					c.behind = s.r.sinceStart()
+				}
 				c.due, c.live = s.head, false
 				s.drive(c)
 			}
@@ -253,11 +265,17 @@ func (s *Session) fail(k int, c *cell, seq int64, why string) {
 	c.fault = faulted(seq, why)
 	c.live, c.state, c.val, c.rebuilt = false, nil, nil, nil
 	s.forget(c)
-	s.r.o.Logger.Warn("a unit failed and is not folded further in this session", "session", s.id, "key", c.b.Key, "seq", seq, "reason", why)
+	c.b.counts.faults.Add(1)
+	s.tellFault(c, seq, why)
 	if c == s.slots[k].cur {
 		s.tellDown(c, *c.fault)
 	}
 	s.settle(k)
+}
+
+// tellFault logs the end of a cell, once.
+func (s *Session) tellFault(c *cell, seq int64, why string) {
+	s.r.o.Logger.Warn("a unit failed and is not folded further in this session", "session", s.id, "plugin", c.b.by.Plugin, "unit", c.b.Key, "seq", seq, "poison", c.poison, "reason", why)
 }
 
 // condemn ends a cell because a value that was about to leave is not what it must be. No lock is held.

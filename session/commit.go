@@ -76,6 +76,7 @@ func (c *core) append(ctx context.Context, drafts []event.Draft, on condition) (
 		}
 		return c.set.readCommit(ctx, c.life(), commit)
 	}
+	c.set.stats.committed(len(events))
 	c.apply(events, plans)
 	c.publish(ctx, events)
 	return commit, events, nil

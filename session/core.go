@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"github.com/foldhost/foldhost/eventlog"
 )
@@ -72,6 +73,7 @@ func (c *core) finish(deleted bool) {
 // detach is the last thing that happens to a core: the slot has ended, and the drive hears of it before the id can be opened again.
 func (c *core) detach(deleted bool) {
 	c.ended = true
+	began := time.Now()
 	if !deleted {
 		c.lastSurface()
 	}
@@ -79,13 +81,14 @@ func (c *core) detach(deleted bool) {
 		c.contained(detachDrive(c.drive, deleted))
 	}
 	c.set.remove(c.slot)
+	c.closed(time.Since(began))
 }
 
 // contained logs what foreign code did wrong where nobody can be told. It reports whether it did nothing wrong.
 func (c *core) contained(err error) bool {
 	var p *PanicError
 	if errors.As(err, &p) {
-		c.set.o.Logger.Error("session: contained a panic", "session", c.s.id, "in", p.In, "panic", p.Value, "stack", string(p.Stack))
+		c.set.o.Logger.Error("contained a panic", "session", c.s.id, "in", p.In, "panic", p.Value, "stack", string(p.Stack))
 	}
 	return err == nil
 }

@@ -104,6 +104,7 @@ func (t *Set) commitCreation(ctx context.Context, creation eventlog.Creation, p 
 	if p.m.Next() > 0 {
 		c.keeper.changes = 1 // a seed has no row yet
 	}
+	t.stats.Created.Add(1)
 	if t.install(c, meanwhile) {
 		return c.s, nil
 	}

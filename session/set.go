@@ -9,6 +9,7 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/internal/measure"
 )
 
 const (
@@ -17,6 +18,8 @@ const (
 	defaultMaxLive   = 10_000
 	// 16 MiB is some hundred thousand tokens of text many times over; a session with more in it is read again for each look.
 	defaultMaxMessageBytes = 16 << 20
+	// Half of what a session waits for its last rows, and a hundred times what it takes.
+	defaultSlowClose = time.Second
 )
 
 // Options of a set of sessions. The zero value is usable.
@@ -34,7 +37,9 @@ type Options struct {
 	MaxEventBytes int
 	// MaxMessageBytes bounds the derived messages kept in memory per session; 0 is 16 MiB. Beyond it they are read again.
 	MaxMessageBytes int
-	Driver          Driver
+	// SlowClose is what a session may take to go cold before that is logged and counted; 0 is 1 s.
+	SlowClose time.Duration
+	Driver    Driver
 }
 
 func (o *Options) setDefaults() {
@@ -56,6 +61,9 @@ func (o *Options) setDefaults() {
 	if o.MaxMessageBytes == 0 {
 		o.MaxMessageBytes = defaultMaxMessageBytes
 	}
+	if o.SlowClose <= 0 {
+		o.SlowClose = defaultSlowClose
+	}
 }
 
 // Set is the set of sessions over one store. Safe for concurrent use.
@@ -69,6 +77,7 @@ type Set struct {
 	guards    listeners[Hook]
 	hooks     listeners[Hook]
 	observers listeners[Observer]
+	stats     Stats
 
 	// ctx ends when the set closes; what the set does on its own account runs under it.
 	ctx  context.Context
@@ -90,6 +99,7 @@ type Set struct {
 func NewSet(store eventlog.Store, o Options) *Set {
 	o.setDefaults()
 	t := &Set{store: store, o: o, slots: make(map[string]*slot), creating: make(map[string]*making), crowded: make(chan struct{}, 1)}
+	t.stats.OpenSeconds, t.stats.CloseSeconds = measure.NewSeconds(), measure.NewSeconds()
 	t.rows, _ = store.(eventlog.RowStore)
 	t.grouper, _ = store.(eventlog.Grouper)
 	t.ctx, t.stop = context.WithCancel(context.Background())

@@ -3,6 +3,7 @@ package session
 import (
 	"context"
 	"sync/atomic"
+	"time"
 
 	"github.com/foldhost/foldhost/eventlog"
 )
@@ -161,6 +162,7 @@ func (t *Set) startOpening(id string) *slot {
 
 // open loads the session of a slot and settles the slot.
 func (t *Set) open(ctx context.Context, sl *slot) {
+	began := time.Now()
 	c, err := t.load(ctx, sl.id)
 	t.mu.Lock()
 	if t.slots[sl.id] != sl { // called off, and perhaps begun again by somebody else
@@ -177,6 +179,9 @@ func (t *Set) open(ctx context.Context, sl *slot) {
 			delete(t.slots, sl.id)
 			t.mu.Unlock()
 		}
+	}
+	if err == nil {
+		t.stats.opened(time.Since(began))
 	}
 	t.settle(sl, c, err)
 }

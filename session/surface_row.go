@@ -110,6 +110,7 @@ func (t *Set) storedSurface(ctx context.Context, life eventlog.Life, length int6
 	p, err := t.loadSurface(ctx, life, length)
 	if err != nil {
 		if ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+			t.stats.SurfaceUnused.Add(1)
 			t.o.Logger.Warn("the stored surface of a session is not used; it is folded from the log", "session", life.ID, "error", err)
 		}
 		return newPlanner()
@@ -229,11 +230,15 @@ func (c *core) writeSurface(ctx context.Context, row *surfaceRow) {
 	}
 	var none *eventlog.NotFoundError
 	var other *eventlog.IncarnationError
+	if err == nil {
+		c.set.stats.SurfaceRows.Add(1)
+	}
 	if err == nil || errors.As(err, &none) || errors.As(err, &other) || c.set.ctx.Err() != nil {
 		return
 	}
 	c.mu.Lock()
 	c.keeper.changes++ // so that it is tried again when the next is due, and not with every append
 	c.mu.Unlock()
-	c.set.o.Logger.Warn("the surface of a session was not stored; opening it folds more of its log", "session", c.s.id, "error", err)
+	c.set.stats.SurfaceFailed.Add(1)
+	c.set.o.Logger.Warn("the surface of a session was not stored; opening it folds more of its log", "session", c.s.id, "seq", row.next-1, "error", err)
 }

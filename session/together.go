@@ -79,6 +79,9 @@ func (s *Session) append(ctx context.Context, drafts []event.Draft, on condition
 		}
 		commit, events, err := c.appendInTurn(ctx, drafts, on, alone)
 		if err != errAgain {
+			if err != nil {
+				s.set.stats.Refused.Add(1)
+			}
 			return commit, events, err
 		}
 		if s.set.closed.Load() {
@@ -245,6 +248,7 @@ func (c *core) share(group []*request) bool {
 		events := g.batches[i].Events
 		c.apply(events, g.plans[at:at+len(events)])
 		at += len(events)
+		c.set.stats.committed(len(events))
 		c.publish(r.ctx, events)
 		r.finish(commits[i], events, nil)
 	}

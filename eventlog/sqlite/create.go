@@ -198,6 +198,8 @@ func (w *writer) create(m *making) (log, error) {
 	if err := w.keep(l.n, m.key, m.digest, "", eventlog.Commit{Seq: l.seq, Position: l.position, Time: l.updated}); err != nil {
 		return log{}, err
 	}
+	w.grown.logs++
+	w.grown.events += l.seq
 	small := l
 	small.header = nil
 	w.remember(&small)

@@ -20,7 +20,8 @@ func (s *Store) Delete(ctx context.Context, life eventlog.Life) error {
 
 func (w *writer) delete(life eventlog.Life) error {
 	l, err := w.head(life.ID)
-	if _, damaged := err.(*eventlog.CorruptError); err != nil && !damaged {
+	_, damaged := err.(*eventlog.CorruptError)
+	if err != nil && !damaged {
 		return err // and one that is damaged can be deleted
 	}
 	if err := l.is(life); err != nil {
@@ -40,6 +41,10 @@ func (w *writer) delete(life eventlog.Life) error {
 	if err := run(w.st.meta, metaPosition, w.position); err != nil {
 		return err
 	}
+	if w.grown.logs--; damaged {
+		w.grown.unknown = true
+	}
+	w.grown.events -= l.seq
 	delete(w.heads, life.ID)
 	n := l.n
 	w.committed = append(w.committed, func() { w.trash = append(w.trash, n) })

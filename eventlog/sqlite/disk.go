@@ -6,9 +6,12 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+	"time"
 
 	sqlite3 "github.com/ncruces/go-sqlite3"
 	"github.com/ncruces/go-sqlite3/vfs"
+
+	"github.com/foldhost/foldhost/internal/measure"
 )
 
 // disk stands between SQLite and the files of one store. SQLite reports a failed write or sync as a number, and what the system said is lost by the time that the
@@ -19,7 +22,8 @@ type disk struct {
 	base vfs.VFSFilename
 	name string
 
-	syncs atomic.Int64
+	syncs       atomic.Int64
+	syncSeconds *measure.Histogram
 
 	mu    sync.Mutex
 	fault *diskFault
@@ -55,7 +59,7 @@ var disks atomic.Int64
 
 // newDisk registers a disk; close takes it away again.
 func newDisk(base vfs.VFSFilename) *disk {
-	d := &disk{base: base, name: fmt.Sprintf("foldhost-%d", disks.Add(1))}
+	d := &disk{base: base, syncSeconds: measure.NewSeconds(), name: fmt.Sprintf("foldhost-%d", disks.Add(1))}
 	vfs.Register(d.name, d)
 	return d
 }
@@ -142,7 +146,10 @@ func (f *watchedFile) Truncate(size int64) error {
 
 func (f *watchedFile) Sync(flags vfs.SyncFlag) error {
 	f.disk.syncs.Add(1)
-	return f.disk.note(opSync, f.path, f.diskFile.Sync(flags))
+	began := time.Now()
+	err := f.diskFile.Sync(flags)
+	f.disk.syncSeconds.Took(time.Since(began))
+	return f.disk.note(opSync, f.path, err)
 }
 
 func (f *watchedFile) SizeHint(size int64) error {

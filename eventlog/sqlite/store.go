@@ -12,6 +12,7 @@ import (
 	sqlite3 "github.com/ncruces/go-sqlite3"
 
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/internal/measure"
 )
 
 // Store implements eventlog.Store and eventlog.RowStore over one directory. Use Open.
@@ -33,8 +34,11 @@ type Store struct {
 	// copying are the paths that backups under way are to appear at, told the numbers of the damaged logs that were logged.
 	copying, told sync.Map
 
-	// changes and groups count what was committed, together and in how many transactions.
+	// changes and groups count what was committed, together and in how many transactions; groupSizes and groupSeconds are how large those were and how long they took.
 	changes, groups atomic.Int64
+	groupSizes      *measure.Histogram
+	groupSeconds    *measure.Histogram
+	tally           tally
 
 	failed atomic.Pointer[eventlog.ReadOnlyError]
 
@@ -65,7 +69,8 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err := prepareDir(dir); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, path: filepath.Join(dir, dbName), durability: o.Durability, log: o.Logger, backupSlice: o.backupSlice}
+	s := &Store{dir: dir, path: filepath.Join(dir, dbName), durability: o.Durability, log: o.Logger, backupSlice: o.backupSlice,
+		groupSizes: measure.NewCounts(), groupSeconds: measure.NewSeconds(), tally: tally{counting: make(chan struct{}, 1)}}
 	if s.lock, err = acquire(dir); err != nil {
 		return nil, err
 	}

@@ -44,8 +44,9 @@ type writer struct {
 	// position and lastLog are the last that were given.
 	position, lastLog int64
 	now               int64
-	// committed are told when the transaction is.
+	// committed are told when the transaction is, grown is what it adds.
 	committed []func()
+	grown     growth
 
 	// pages is the length of the WAL, tried what it was when it was last taken over.
 	pages, tried, walPages int
@@ -249,6 +250,7 @@ func (w *writer) group(r *request) {
 	if r != nil {
 		group = append(group, r)
 	}
+	began := time.Now()
 	err := w.transaction(func() error {
 		for i := 0; i < len(group); i++ {
 			r := group[i]
@@ -268,13 +270,7 @@ func (w *writer) group(r *request) {
 	})
 	w.stuck = err != nil
 	if err == nil {
-		w.s.groups.Add(1)
-		for _, r := range group {
-			if r.err == nil {
-				w.s.changes.Add(1)
-			}
-			r.finish(r.err)
-		}
+		w.answered(group, time.Since(began))
 		return
 	}
 	if _, full := errors.AsType[*eventlog.DiskFullError](err); full {
@@ -290,6 +286,7 @@ func (w *writer) group(r *request) {
 // single makes changes one by one.
 func (w *writer) single(group []*request) {
 	for _, r := range group {
+		began := time.Now()
 		err := w.transaction(func() error {
 			if r.err = r.ctx.Err(); r.err == nil {
 				r.err = r.apply(w)
@@ -300,12 +297,29 @@ func (w *writer) single(group []*request) {
 			return nil
 		})
 		if err == nil {
-			w.s.groups.Add(1)
-			if err = r.err; err == nil {
-				w.s.changes.Add(1)
-			}
+			w.answered([]*request{r}, time.Since(began))
+		} else {
+			r.finish(err)
 		}
-		r.finish(err)
+	}
+}
+
+// answered counts a transaction and tells those who were in it what came of it.
+func (w *writer) answered(group []*request, took time.Duration) {
+	changes := 0
+	for _, r := range group {
+		if r.err == nil {
+			changes++
+		}
+	}
+	w.s.groups.Add(1)
+	w.s.changes.Add(int64(changes))
+	if changes > 0 {
+		w.s.groupSizes.Had(changes)
+		w.s.groupSeconds.Took(took)
+	}
+	for _, r := range group {
+		r.finish(r.err)
 	}
 }
 
@@ -329,7 +343,7 @@ func (w *writer) transaction(f func() error) error {
 	}
 	position, lastLog := w.position, w.lastLog
 	w.now = time.Now().UnixMilli()
-	w.committed = w.committed[:0]
+	w.committed, w.grown = w.committed[:0], growth{}
 	w.s.disk.take()
 	began := false
 	err := contained(func() error {
@@ -348,6 +362,7 @@ func (w *writer) transaction(f func() error) error {
 		for _, f := range w.committed {
 			f()
 		}
+		w.s.tally.committed(w.grown)
 		return nil
 	}
 	w.position, w.lastLog = position, lastLog
@@ -450,6 +465,7 @@ func (w *writer) advance(l *log, seq int64) error {
 	// Not in place: a transaction that fails forgets what it made, and nothing else may point to it.
 	next := *l
 	next.seq, next.position, next.updated = seq, w.position, w.now
+	w.grown.events += seq - l.seq
 	if err := run(w.st.moveHead, l.n, seq, w.position, w.now, headSum(l.n, seq, w.position, w.now)); err != nil {
 		return err
 	}
