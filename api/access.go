@@ -128,7 +128,7 @@ func (c *call) preflight() error {
 	h.Set("Access-Control-Allow-Methods", strings.Join(methods, ", "))
 	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-Encoding, Idempotency-Key, Last-Event-ID")
 	h.Set("Access-Control-Max-Age", "600") // 10 minutes: a change of allowedOrigins is soon seen.
-	c.begun = true
-	c.w.WriteHeader(http.StatusNoContent)
+	c.begun, c.status = true, http.StatusNoContent
+	c.w.WriteHeader(c.status)
 	return nil
 }

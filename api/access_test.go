@@ -40,7 +40,7 @@ var scopesOf = map[string][]string{
 	"known": {"GET /v1/openapi.json"},
 	"admin": {
 		"DELETE /v1/sessions/{id}", "POST /v1/sessions/{id}/detach", "POST /v1/sessions/{id}/retry", "POST /v1/sessions/{id}/verify", "GET /v1/plugins", "POST /v1/plugins/{name}/restart",
-		"GET /v1/store", "POST /v1/store/check", "POST /v1/store/backup",
+		"GET /v1/store", "POST /v1/store/check", "POST /v1/store/backup", "GET /metrics", "GET /debug/pprof", "GET /debug/pprof/{profile}",
 	},
 }
 
@@ -58,7 +58,7 @@ func TestEveryCallHasItsScope(t *testing.T) {
 	for _, pattern := range slices.Sorted(maps.Keys(want)) {
 		scope := want[pattern]
 		method, path, _ := strings.Cut(pattern, " ")
-		path = strings.NewReplacer("{id}", "nobody", "{name}", "nothing").Replace(path)
+		path = strings.NewReplacer("{id}", "nobody", "{name}", "nothing", "{profile}", "goroutine").Replace(path)
 		for _, authorization := range []string{"", "Bearer", "Bearer nothing", "Bearer rea", "Bearer read2", "Basic read", "read", "Bearer read admin"} {
 			a := s.do(method, path, "", "Authorization: "+authorization)
 			if scope == "open" {
@@ -87,7 +87,7 @@ func TestEveryCallHasItsScope(t *testing.T) {
 	s.get("/v1/sessions", "Authorization: bearer read").want(200)
 	s.get("/v1/sessions", "Authorization: Bearer READ").want(401)
 	// What there is not is told to those who are known.
-	for _, path := range []string{"/", "/v1", "/v1/nothing", "/metrics", "/v1/sessions/../plugins"} {
+	for _, path := range []string{"/", "/v1", "/v1/nothing", "/debug", "/debug/pprof/", "/debug/pprof/heap/x", "/v1/sessions/../plugins"} {
 		s.get(path).problem(401, "unauthenticated")
 		s.get(path, "Authorization: Bearer read").problem(404, "not-found")
 	}

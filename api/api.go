@@ -18,6 +18,8 @@ type Options struct {
 	Host *host.Host
 	// Store is what is served about the store as a whole; nil is nothing.
 	Store Store
+	// Metrics answers GET /metrics, as host/metrics does from the Stats of the parts; nil is nothing.
+	Metrics http.Handler
 	// Tokens are asked for, and say who may do what; nil lets everybody do everything.
 	Tokens *Tokens
 	// AllowedOrigins are those, such as https://app.example.com, whose pages may call the server, beside its own. Names are those of hosts that it goes by, beside localhost
@@ -51,6 +53,7 @@ type API struct {
 	hub      *hub
 	mux      *http.ServeMux
 	access   *access
+	served   served
 
 	// stopped is closed by Stop.
 	stopped chan struct{}

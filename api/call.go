@@ -18,20 +18,24 @@ type call struct {
 	begun bool
 	// whole says that the body was read to its end.
 	whole bool
+	// status is the one that went out, 0 for none.
+	status int
 	// held is what the caller may do.
 	held scopes
 }
 
-// handler makes a function into a handler for those who have a scope: what it returns goes out as a problem.
-func (a *API) handler(need scope, f func(*call) error) http.Handler {
+// handler makes a function into a handler for those who have a scope: what it returns goes out as a problem. route is the path of its pattern, empty for none.
+func (a *API) handler(route string, need scope, f func(*call) error) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		c := &call{api: a, w: w, r: r, conn: http.NewResponseController(w)}
+		began := time.Now()
+		defer func() { c.ended(route, time.Since(began)) }()
 		defer func() {
 			if v := recover(); v != nil {
 				if v == http.ErrAbortHandler {
 					panic(v)
 				}
-				a.o.Logger.Error("api: contained a panic", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
+				c.log().Error("contained a panic of a request", "method", r.Method, "path", r.URL.Path, "panic", fmt.Sprint(v), "stack", string(debug.Stack()))
 				c.fail(&Problem{Status: http.StatusInternalServerError, Code: CodeInternal, Detail: "the server failed; its log says how"})
 			}
 		}()
@@ -51,15 +55,23 @@ func (a *API) handler(need scope, f func(*call) error) http.Handler {
 	})
 }
 
+// log names the session of the request, if it is about one.
+func (c *call) log() *slog.Logger {
+	if id := c.r.PathValue("id"); id != "" {
+		return c.api.o.Logger.With("session", id)
+	}
+	return c.api.o.Logger
+}
+
 // fail answers with an error. An answer that has begun is cut off, so that nobody takes its beginning for the whole.
 func (c *call) fail(err error) {
 	p := problemOf(err)
 	if p.Code == CodeInternal && c.r.Context().Err() == nil {
-		c.api.o.Logger.Error("api: a request failed", "method", c.r.Method, "path", c.r.URL.Path, "error", err)
+		c.log().Error("a request failed", "method", c.r.Method, "path", c.r.URL.Path, "error", err)
 	}
 	if c.begun {
 		if c.r.Context().Err() == nil {
-			c.api.o.Logger.Log(c.r.Context(), slog.LevelWarn, "api: an answer was cut off", "path", c.r.URL.Path, "error", err)
+			c.log().Warn("an answer was cut off", "path", c.r.URL.Path, "error", err)
 		}
 		panic(http.ErrAbortHandler)
 	}
@@ -115,7 +127,7 @@ func (c *call) begin(status int, kind string) {
 	h.Set("Content-Type", kind)
 	h.Set("Cache-Control", "no-store")
 	h.Set("X-Content-Type-Options", "nosniff")
-	c.begun = true
+	c.begun, c.status = true, status
 	c.w.WriteHeader(status)
 }
 

@@ -46,6 +46,9 @@ func routes() map[string]route {
 		"GET /v1/store":                       {scopeAdmin, (*call).storeStats},
 		"POST /v1/store/check":                {scopeAdmin, (*call).checkStore},
 		"POST /v1/store/backup":               {scopeAdmin, (*call).backupStore},
+		"GET /metrics":                        {scopeAdmin, (*call).metrics},
+		"GET /debug/pprof":                    {scopeAdmin, (*call).listProfiles},
+		"GET /debug/pprof/{profile}":          {scopeAdmin, (*call).profile},
 		"GET /healthz":                        {scopeOpen, (*call).health},
 		"GET /readyz":                         {scopeOpen, (*call).ready},
 	}
@@ -55,7 +58,8 @@ func routes() map[string]route {
 func (a *API) mount() *http.ServeMux {
 	mux := http.NewServeMux()
 	for pattern, r := range routes() {
-		mux.Handle(pattern, a.handler(r.scope, r.serve))
+		_, path, _ := strings.Cut(pattern, " ")
+		mux.Handle(pattern, a.handler(path, r.scope, r.serve))
 	}
 	return mux
 }
@@ -66,12 +70,12 @@ var methods = []string{http.MethodGet, http.MethodHead, http.MethodPost, http.Me
 // ServeHTTP implements http.Handler.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !a.enter() {
-		a.handler(scopeOpen, func(*call) error { return stopping() }).ServeHTTP(w, r)
+		a.handler("", scopeOpen, func(*call) error { return stopping() }).ServeHTTP(w, r)
 		return
 	}
 	defer a.requests.Done()
 	if isPreflight(r) {
-		a.handler(scopeOpen, (*call).preflight).ServeHTTP(w, r)
+		a.handler("", scopeOpen, (*call).preflight).ServeHTTP(w, r)
 		return
 	}
 	// A path is taken as it stands. The mux would redirect one that is not in its shortest form, and the id of a session may look like a part of one.
@@ -80,7 +84,7 @@ func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		a.mux.ServeHTTP(w, r)
 		return
 	}
-	a.handler(scopeKnown, func(*call) error {
+	a.handler("", scopeKnown, func(*call) error {
 		if allowed := a.allowed(r); plain && len(allowed) > 0 {
 			return &Problem{Status: http.StatusMethodNotAllowed, Code: CodeMethodNotAllowed, allow: strings.Join(allowed, ", "),
 				Detail: fmt.Sprintf("%s is not for this path; it takes %s", r.Method, listing(allowed))}

@@ -216,7 +216,7 @@ func (c *call) long(work func(ctx context.Context, progress func(done, total int
 	default:
 		p := problemOf(err)
 		if p.Code == CodeInternal {
-			c.api.o.Logger.Error("api: a request failed", "method", c.r.Method, "path", c.r.URL.Path, "error", err)
+			c.log().Error("a request failed", "method", c.r.Method, "path", c.r.URL.Path, "error", err)
 		}
 		line(append(p.AppendJSON([]byte(`{"problem":`)), '}'))
 	}

@@ -163,13 +163,17 @@ func (st *stream) serve(first []byte) error {
 	if st.r.Method == http.MethodHead {
 		return nil
 	}
+	st.api.served.opened.Add(1)
+	st.api.served.streams.Add(1)
+	defer st.api.served.streams.Add(-1)
 	st.beat = time.NewTimer(st.api.o.Heartbeat)
 	defer st.beat.Stop()
 	st.out = first
 	switch err := st.run(st.r.Context()); {
 	case errors.Is(err, errEnd), errors.Is(err, session.ErrClosed), st.r.Context().Err() != nil:
 	case is[*lateError](err):
-		st.api.o.Logger.Info("api: a stream was closed because nobody reads it", "path", st.r.URL.Path, "error", err)
+		st.api.served.slow.Add(1)
+		st.api.o.Logger.Info("a stream was closed because nobody reads it", "path", st.r.URL.Path, "error", err)
 	default:
 		return err
 	}

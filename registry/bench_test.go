@@ -178,3 +178,24 @@ func TestAnEventThatNobodyFoldsAllocatesNothing(t *testing.T) {
 		}
 	}
 }
+
+// What a look at all cells costs while 10,000 sessions are live.
+func BenchmarkStats(b *testing.B) {
+	r := New(Options{})
+	b.Cleanup(r.Close)
+	for _, def := range numbers(4, "mine") {
+		if _, err := r.Register(Registrant{Plugin: "p"}, def); err != nil {
+			b.Fatal(err)
+		}
+	}
+	for i := range 10_000 {
+		s := r.Attach(newSampleLog(fmt.Sprint("s", i)), "", -1, Rows{})
+		s.Publish(context.Background(), []event.Event{{Type: "mine", Data: json.RawMessage("{}")}})
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if st := r.Stats(); st.Sessions != 10_000 || st.Busy > 0 || len(st.Units) != 4 {
+			b.Fatalf("%+v", st)
+		}
+	}
+}

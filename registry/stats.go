@@ -105,13 +105,14 @@ func (r *Registry) Stats() Stats {
 		if tries > 0 {
 			time.Sleep(statsPause)
 		}
+		now := r.sinceStart()
 		busy := sessions[:0]
 		for _, s := range sessions {
 			if !s.mu.TryLock() {
 				busy = append(busy, s)
 				continue
 			}
-			s.countCells(units, r.sinceStart())
+			s.countCells(units, now)
 			s.mu.Unlock()
 		}
 		sessions = busy

@@ -16,9 +16,18 @@ import (
 func (s *Session) Append(ctx context.Context, typ string, data any, in Intent) (event.Event, error) {
 	var draft [1]event.Draft
 	if err := write(&draft[0], typ, data, in); err != nil {
-		return event.Event{}, err
+		return event.Event{}, s.refused(err)
 	}
-	return single(s.append(ctx, draft[:], condition{}, false))
+	ev, err := single(s.append(ctx, draft[:], condition{}, false))
+	return ev, s.refused(err)
+}
+
+// refused counts an append that came to nothing; nil is none.
+func (s *Session) refused(err error) error {
+	if err != nil {
+		s.set.stats.Refused.Add(1)
+	}
+	return err
 }
 
 // write makes a draft of what a Go caller gives, checked as far as that needs no session.
@@ -63,15 +72,16 @@ type Batch struct {
 // *eventlog.SeqConflictError when ExpectedSeq is not the next seq, *eventlog.KeyReusedError, *eventlog.InvalidError for an empty batch.
 func (s *Session) AppendBatch(ctx context.Context, b Batch) (eventlog.Commit, []event.Event, error) {
 	if len(b.Items) == 0 {
-		return eventlog.Commit{}, nil, &eventlog.InvalidError{Reason: "a batch needs at least one item"}
+		return eventlog.Commit{}, nil, s.refused(&eventlog.InvalidError{Reason: "a batch needs at least one item"})
 	}
 	drafts := make([]event.Draft, len(b.Items))
 	for i := range b.Items {
 		if err := b.Items[i].draft(&drafts[i]); err != nil {
-			return eventlog.Commit{}, nil, &event.IndexError{Index: int64(i), Err: err}
+			return eventlog.Commit{}, nil, s.refused(&event.IndexError{Index: int64(i), Err: err})
 		}
 	}
-	return s.append(ctx, drafts, condition{expected: b.ExpectedSeq, once: b.Once, answer: b.Answer}, b.Alone)
+	commit, events, err := s.append(ctx, drafts, condition{expected: b.ExpectedSeq, once: b.Once, answer: b.Answer}, b.Alone)
+	return commit, events, s.refused(err)
 }
 
 // draft checks the item as far as that needs no session.

@@ -9,7 +9,7 @@ import (
 
 // Stats are what a set has done since it was made, as live counters.
 type Stats struct {
-	// Appends were committed, with Events events; Refused are those that came to nothing, whoever is to blame.
+	// Appends were committed, with Events events. Refused are those of Append and AppendBatch that came to nothing, whoever is to blame.
 	Appends, Events, Refused atomic.Int64
 	// Created and Opened sessions became live, Closed went cold again or were deleted. Of those SlowCloses took longer than Options.SlowClose.
 	Created, Opened, Closed, SlowCloses atomic.Int64

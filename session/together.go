@@ -79,9 +79,6 @@ func (s *Session) append(ctx context.Context, drafts []event.Draft, on condition
 		}
 		commit, events, err := c.appendInTurn(ctx, drafts, on, alone)
 		if err != errAgain {
-			if err != nil {
-				s.set.stats.Refused.Add(1)
-			}
 			return commit, events, err
 		}
 		if s.set.closed.Load() {

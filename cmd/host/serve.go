@@ -19,6 +19,7 @@ import (
 	"github.com/foldhost/foldhost/eventlog/sqlite"
 	"github.com/foldhost/foldhost/host"
 	"github.com/foldhost/foldhost/host/config"
+	"github.com/foldhost/foldhost/metrics"
 )
 
 // pluginGrace is how long plugins are asked to end before they are killed; a plugin has less by itself.
@@ -120,8 +121,11 @@ func (s *server) run(ctx context.Context, stdout io.Writer) (err error) {
 		defer cancel()
 		err = errors.Join(err, folding.CloseWithin(late))
 	}()
-	a := api.New(api.Options{Host: folding, Store: servedStore{store}, Logger: logger, Tokens: tokens, AllowedOrigins: h.plugins.Config.AllowedOrigins, Names: names, MaxConnections: connectionsOf(openFiles())})
+	served := servedStore{store}
+	watched := metrics.New(metrics.Options{Host: folding, Store: served.metrics, Logger: logger})
+	a := api.New(api.Options{Host: folding, Store: served, Metrics: watched, Logger: logger, Tokens: tokens, AllowedOrigins: h.plugins.Config.AllowedOrigins, Names: names, MaxConnections: connectionsOf(openFiles())})
 	defer a.Close()
+	watched.Watch(a)
 	if err := render.Serving(stdout, url, h.data, tokens != nil); err != nil {
 		return err
 	}

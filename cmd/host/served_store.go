@@ -7,6 +7,7 @@ import (
 
 	"github.com/foldhost/foldhost/api"
 	"github.com/foldhost/foldhost/eventlog/sqlite"
+	"github.com/foldhost/foldhost/metrics"
 )
 
 // servedStore is a store as the API serves it.
@@ -19,6 +20,15 @@ func (s servedStore) Stats(ctx context.Context) (api.StoreStats, error) {
 	return api.StoreStats{
 		StoreID: id.StoreID, Boot: id.Boot, Path: st.Path, Logs: st.Logs, Events: st.Events, Deleted: st.Deleted, Position: st.Position,
 		Bytes: st.Bytes, Free: st.Free, WAL: st.WAL, Changes: st.Changes, Groups: st.Groups, Syncs: st.Syncs, Durability: st.Durability.String(),
+	}, err
+}
+
+// metrics are its figures for those who watch it.
+func (s servedStore) metrics(ctx context.Context) (metrics.StoreStats, error) {
+	st, err := s.store.Stats(ctx)
+	return metrics.StoreStats{
+		Logs: st.Logs, Events: st.Events, Deleted: st.Deleted, Bytes: st.Bytes, Free: st.Free, WAL: st.WAL, Failed: s.store.Failed() != nil,
+		CommitChanges: st.GroupSizes, CommitSeconds: st.GroupSeconds, SyncSeconds: st.SyncSeconds,
 	}, err
 }
 
