@@ -32,7 +32,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	default:
 		if now := time.Now(); now.Sub(b.told) >= time.Minute {
 			b.told = now
-			b.log.Warn("api: as many connections are open as there may be, and more wait: let the process open more files (ulimit -n)", "connections", cap(b.room))
+			b.log.Warn("as many connections are open as there may be, and more wait: let the process open more files (ulimit -n)", "connections", cap(b.room))
 		}
 		select {
 		case b.room <- struct{}{}:

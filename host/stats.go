@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -19,13 +20,15 @@ type Stats struct {
 	Reads   *checkpoint.ReadStats
 	Writes  *checkpoint.WriteStats
 	Waiting checkpoint.Waiting
-	// Plugins are those of Host.Plugins, in the same order.
+	// Plugins are those of Host.Plugins.
 	Plugins []PluginStats
 }
 
-// PluginStats are those of one plugin. Restarts counts its processes after the first, Deaths those that were up and failed.
+// PluginStats are those of one plugin with one config. Restarts counts its processes after the first, Deaths those that were up and failed.
 type PluginStats struct {
-	Name             string
+	Name string
+	// Presets are those that it serves, sorted and separated by commas, where it does not serve the default set; else empty.
+	Presets          string
 	State            PluginState
 	Restarts, Deaths int
 }
@@ -45,12 +48,24 @@ func (p *plugins) stats() (all []PluginStats) {
 	}
 	for _, one := range p.list {
 		s := one.Facts()
-		all = append(all, PluginStats{s.Name, PluginState(s.State), s.Restarts, s.Deaths})
+		st := PluginStats{Name: s.Name, State: PluginState(s.State), Restarts: s.Restarts, Deaths: s.Deaths}
+		if !one.standard {
+			st.Presets = strings.Join(one.presets, ",")
+		}
+		all = append(all, st)
 	}
-	for _, s := range p.residents() {
+	residents := p.residents()
+	for _, s := range residents {
 		all = append(all, PluginStats{Name: s.Name, State: PluginState(s.State)})
 	}
-	slices.SortFunc(all, func(a, b PluginStats) int { return strings.Compare(a.Name, b.Name) })
+	for name, preset := range p.presets {
+		for _, missing := range preset.lacking(residents) {
+			all = append(all, PluginStats{Name: missing.Name, Presets: name, State: missing.State})
+		}
+	}
+	slices.SortFunc(all, func(a, b PluginStats) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Presets, b.Presets))
+	})
 	return all
 }
 

@@ -65,9 +65,9 @@ var (
 
 // Plugins.
 var (
-	pluginState    = define(gauge, "plugin_state", "1 for the state that the plugin is in, 0 for the others.", "plugin", "state")
-	pluginRestarts = define(counter, "plugin_restarts_total", "Processes of the plugin after its first.", "plugin")
-	pluginDeaths   = define(counter, "plugin_deaths_total", "Processes of the plugin that were up and failed.", "plugin")
+	pluginState    = define(gauge, "plugin_state", "1 for the state that the plugin is in, 0 for the others.", "plugin", "presets", "state")
+	pluginRestarts = define(counter, "plugin_restarts_total", "Processes of the plugin after its first.", "plugin", "presets")
+	pluginDeaths   = define(counter, "plugin_deaths_total", "Processes of the plugin that were up and failed.", "plugin", "presets")
 )
 
 // Checkpoint rows and what is read from them.

@@ -84,10 +84,10 @@ func (l look) plugins(all []host.PluginStats) {
 			if p.State == state {
 				is = 1
 			}
-			l.gauge(pluginState, is, p.Name, string(state))
+			l.gauge(pluginState, is, p.Name, p.Presets, string(state))
 		}
-		l.counter(pluginRestarts, int64(p.Restarts), p.Name)
-		l.counter(pluginDeaths, int64(p.Deaths), p.Name)
+		l.counter(pluginRestarts, int64(p.Restarts), p.Name, p.Presets)
+		l.counter(pluginDeaths, int64(p.Deaths), p.Name, p.Presets)
 	}
 }
 

@@ -2,6 +2,7 @@ package metrics_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"os"
 	"os/exec"
@@ -28,17 +29,20 @@ func TestPluginProcessesAreCounted(t *testing.T) {
 		o.Registry.ReadWait = 0
 		o.Plugins = &host.PluginOptions{Dir: t.TempDir(), SocketDir: t.TempDir(), Config: &config.File{Plugins: map[string]config.Plugin{
 			"wrong": {Command: program}, "off": {Command: program, Disabled: true},
+		}, Presets: map[string]config.Preset{
+			"a": {"wrong": json.RawMessage(`{"x":1}`), "absent": nil}, "b": {"wrong": json.RawMessage(`{"x":1}`), "absent": nil},
 		}}}
 	})
 	if err := w.host.WaitPlugins(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	state := func(plugin string, state host.PluginState) string {
-		return fmt.Sprintf("plugin_state{plugin=%q,state=%q}", plugin, state)
+		return fmt.Sprintf(`plugin_state{plugin=%q,presets="",state=%q}`, plugin, state)
 	}
 	f := w.look()
 	for name, want := range map[string]float64{state("wrong", host.PluginReady): 1, state("wrong", host.PluginParked): 0, state("off", host.PluginDisabled): 1, state("off", host.PluginReady): 0,
-		`plugin_restarts_total{plugin="wrong"}`: 0, `plugin_deaths_total{plugin="wrong"}`: 0} {
+		`plugin_state{plugin="absent",presets="a",state="missing"}`: 1, `plugin_state{plugin="absent",presets="b",state="missing"}`: 1, `plugin_restarts_total{plugin="wrong",presets="a,b"}`: 0,
+		`plugin_restarts_total{plugin="wrong",presets=""}`: 0, `plugin_deaths_total{plugin="wrong",presets=""}`: 0} {
 		if got, there := f[ours+name]; !there || got != want {
 			t.Errorf("%s is %v (%v), want %v", name, got, there, want)
 		}
@@ -69,9 +73,9 @@ func TestPluginProcessesAreCounted(t *testing.T) {
 			one.Kill()
 		}
 	}
-	w.comes(`plugin_deaths_total{plugin="wrong"}`, func(n float64) bool { return n == 1 })
+	w.comes(`plugin_deaths_total{plugin="wrong",presets=""}`, func(n float64) bool { return n == 1 })
 	w.comes(state("wrong", host.PluginReady), positive)
-	w.comes(`plugin_restarts_total{plugin="wrong"}`, func(n float64) bool { return n == 1 })
+	w.comes(`plugin_restarts_total{plugin="wrong",presets=""}`, func(n float64) bool { return n == 1 })
 
 	append("poison", map[string]string{"how": "error"})
 	w.comes("unit_faults_total"+count, func(n float64) bool { return n == 1 })
@@ -80,7 +84,7 @@ func TestPluginProcessesAreCounted(t *testing.T) {
 	s = w.create("another")
 	append("poison", map[string]string{"how": "exit"})
 	w.comes("unit_faults_total"+count, func(n float64) bool { return n == 2 })
-	if n := w.before[`foldhost_plugin_deaths_total{plugin="wrong"}`]; n < 2 {
+	if n := w.before[`foldhost_plugin_deaths_total{plugin="wrong",presets=""}`]; n < 2 {
 		t.Errorf("it died %v times", n)
 	}
 	w.comes(state("wrong", host.PluginReady), positive)
