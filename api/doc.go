@@ -74,6 +74,8 @@
 //   - In a row, the logs were read further than the hub has read: what it has then is known already, and the position of the stream does not go back.
 //   - In a row, one of the sessions is deleted: whatever is done with it next, reading, cutting or keeping it, says so. It is told by session/deleted and dropped; the events of the others stand
 //     where they stood. What was deleted before the stream looked at it is told by session/unknown. With the last one the stream ends.
+//   - In a row, one of the sessions cannot be read since its log is damaged: session/reset says so, and it is dropped as one that is deleted is. It is not said to be deleted or unknown, since
+//     whoever keeps a copy would give that up. The last one that is left ends the stream with the error.
 //   - Gone on with by an id, one of the sessions is another life by now: what was committed of that behind the id is sent. Whether that is all of it the incarnation and the seqs say; a
 //     position of its own is answered by session/reset, as on a stream of one.
 //   - Gone on with by an id beside positions of their own, which the request has from its beginning: of each session what is behind both is sent, and what session/reset has said is not said

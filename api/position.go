@@ -63,6 +63,8 @@ const (
 	resetStore = "store"
 	// resetBeyondEnd: the log, or the store, does not reach so far.
 	resetBeyondEnd = "beyond-end"
+	// resetDamaged: the log cannot be read, and the stream, which has others, goes on without it.
+	resetDamaged = "damaged"
 	// resetUnknown: it is no position of this stream.
 	resetUnknown = "unknown"
 )

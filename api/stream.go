@@ -283,16 +283,29 @@ func (st *stream) round(ctx context.Context) error {
 	return nil
 }
 
-// without goes on without a session that an error says is not there any more. Other errors are those of the stream.
+// without goes on without a session that an error says is not there any more, or, on a stream of more than it, cannot be read. Other errors are those of the stream.
 func (st *stream) without(p *part, err error) error {
-	if !is[*eventlog.NotFoundError](err) {
+	if p.gone {
+		return nil
+	}
+	switch {
+	case err == nil:
+		return nil
+	case is[*eventlog.NotFoundError](err):
+		st.out = p.frames.deleted(st.out)
+	case is[*eventlog.CorruptError](err) && slices.ContainsFunc(st.parts, func(o *part) bool { return o != p && !o.gone }):
+		st.damaged(p.frames.session, err)
+		st.out = p.frames.reset(st.out, resetDamaged)
+	default:
 		return err
 	}
-	if !p.gone {
-		st.out = p.frames.deleted(st.out)
-		p.leave()
-	}
+	p.leave()
 	return nil
+}
+
+// damaged logs that a session is left out of a stream, which is told no more than that.
+func (c *call) damaged(id string, err error) {
+	c.api.o.Logger.Error("api: a stream of many sessions goes on without one that is damaged", "session", id, "error", err)
 }
 
 // Places of reflect.Select; from lost on they are those of the parts.

@@ -193,6 +193,7 @@ func (c *call) stream(w *wish) error {
 	st := &stream{call: c, types: w.types, bell: newBell(), many: &row{storeID: storeID, at: w.from.seq, whole: -1}}
 	defer st.leave()
 	var first []byte
+	var damage error
 	for _, one := range w.sessions {
 		before := len(st.parts)
 		p, info, err := st.join(one.id, w.keys)
@@ -206,18 +207,25 @@ func (c *call) stream(w *wish) error {
 				whole, err = c.start(p, &info, w, one.from)
 			}
 		}
-		if is[*eventlog.NotFoundError](err) {
-			if p != nil {
-				p.leave()
-			}
-			st.parts = st.parts[:before]
-			first = frames{session: one.id}.unknown(first)
+		switch absent := (frames{session: one.id}); {
+		case err == nil:
+			st.many.whole = max(st.many.whole, whole)
 			continue
-		}
-		if err != nil {
+		case is[*eventlog.NotFoundError](err):
+			first = absent.unknown(first)
+		case is[*eventlog.CorruptError](err):
+			c.damaged(one.id, err)
+			first, damage = absent.reset(first, resetDamaged), err
+		default:
 			return err
 		}
-		st.many.whole = max(st.many.whole, whole)
+		if p != nil {
+			p.leave()
+		}
+		st.parts = st.parts[:before]
+	}
+	if len(st.parts) == 0 && damage != nil {
+		return damage
 	}
 	return st.serve(first)
 }

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -456,6 +457,76 @@ func TestWhatOthersDoIsNothingToAStreamOfMany(t *testing.T) {
 			}
 		})
 	}
+}
+
+// spoilt is a store in which one session is damaged as a whole, and another from an event on once that is armed.
+type spoilt struct {
+	*memory.Store
+	armed atomic.Bool
+}
+
+func (s *spoilt) Info(ctx context.Context, id string) (eventlog.Info, error) {
+	if id == "worse" {
+		return eventlog.Info{}, &eventlog.CorruptError{ID: id, Reason: "the test says so"}
+	}
+	return s.Store.Info(ctx, id)
+}
+
+func (s *spoilt) Read(ctx context.Context, q eventlog.Query) (eventlog.Page, error) {
+	if q.Life.ID == "bad" && s.armed.Load() {
+		return eventlog.Page{}, &eventlog.CorruptError{ID: "bad", Seq: 1, Reason: "the test says so"}
+	}
+	return s.Store.Read(ctx, q)
+}
+
+func (s *spoilt) Tail(ctx context.Context, q eventlog.TailQuery) (eventlog.TailPage, error) {
+	if q.Types == nil && s.armed.Load() {
+		return eventlog.TailPage{}, &eventlog.CorruptError{ID: "bad", Seq: 1, Reason: "the test says so"}
+	}
+	return s.Store.Tail(ctx, q)
+}
+
+// Given a stream of sessions of which one cannot be read, from the beginning or from some time on, then it says so of that one, and goes on with the others as if they were alone; it ends with
+// the last.
+func TestADamagedSessionIsDroppedFromAStreamOfMany(t *testing.T) {
+	store := &spoilt{Store: memory.New()}
+	s := serve(t, func(o *options) { o.store = store })
+	for _, id := range []string{"a", "b", "bad"} {
+		s.create(id)
+	}
+	path := "/v1/stream?session=worse&session=bad&session=a&session=b"
+	f := s.open("GET", path, "")
+	f.of("worse", "session/reset", `{"reason":"damaged"}`)
+	f.untilBaselines(3)
+	s.step("bad", 1)
+	f.of("bad", "session/event", `{"event":"*"}`)
+	f.of("bad", "session/projection", `{"key":"steps","value":1,"seq":0,"rev":"*"}`)
+	store.armed.Store(true)
+	s.step("bad", 1)
+	f.of("bad", "session/reset", `{"reason":"damaged"}`)
+	s.step("a", 1)
+	a := f.of("a", "session/event", `{"event":{"type":"step","seq":0,"time":"*","data":null}}`)
+	f.of("a", "session/projection", `{"key":"steps","value":1,"seq":0,"rev":"*"}`)
+	// Who comes again hears the same, and goes on where it was.
+	s.step("b", 1)
+	again := s.open("GET", path+"&after="+a.id, "")
+	again.of("worse", "session/reset", `{"reason":"damaged"}`)
+	for _, id := range []string{"bad", "a", "b"} {
+		again.of(id, "session/subscribed", `{"lastSeq":"*","incarnation":"*","epoch":"*","heartbeatMs":"*"}`)
+	}
+	again.of("bad", "session/reset", `{"reason":"damaged"}`)
+	again.of("b", "session/event", `{"event":"*"}`)
+	again.of("a", "session/baseline", `{"epoch":"*","gen":"*","asOfSeq":0,"values":{"steps":1},"revs":"*"}`)
+	again.of("b", "session/baseline", `{"epoch":"*","gen":"*","asOfSeq":0,"values":{"steps":1},"revs":"*"}`)
+	f.of("b", "session/event", `{"event":"*"}`)
+	f.of("b", "session/projection", `{"key":"steps","value":1,"seq":0,"rev":"*"}`)
+	for _, id := range []string{"a", "b"} {
+		s.do("DELETE", "/v1/sessions/"+id, "").want(204)
+		f.of(id, "session/deleted", `{}`)
+	}
+	f.ended()
+	s.get("/v1/stream?session=worse").problem(500, "internal")
+	s.get("/v1/stream?session=worse&session=nobody").problem(500, "internal")
 }
 
 // Given appends to several sessions from all sides while streams come and go, then on each stream ids rise, each session has every event once and in order, no value before its event,

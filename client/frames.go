@@ -32,10 +32,11 @@ type SubscribedFrame struct {
 	HeartbeatMs        int64
 }
 
-// ResetFrame: the log does not have the position from which the stream was to go on. What is known of the session is void; a baseline follows.
+// ResetFrame: the log does not have the position from which the stream was to go on. What is known of the session is void; a baseline follows. With the reason "damaged" none does: the server cannot
+// read the log, and Follow goes on with the other sessions, and with this one once a later connection finds it whole.
 type ResetFrame struct {
 	frame
-	// Reason is "incarnation", "beyond-end" or "unknown".
+	// Reason is "incarnation", "beyond-end", "unknown" or "damaged".
 	Reason string
 }
 
