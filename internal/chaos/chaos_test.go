@@ -98,6 +98,8 @@ func TestEveryClientEndsWithWhatTheHostHas(t *testing.T) {
 		})
 	}
 
+	nodes := startNodes(t, ctx, p.url(), sessions)
+
 	// Those who write, until enough was cut.
 	stop := make(chan struct{})
 	var writers []*writer
@@ -179,6 +181,12 @@ func TestEveryClientEndsWithWhatTheHostHas(t *testing.T) {
 			t.Error(err)
 		}
 		breaks += int(r.breaks.Load())
+	}
+	if connections := nodes.catchUp(t, all); connections > 0 {
+		breaks += connections - len(sessions)*len(nodes.all)
+		t.Logf("the clients in TypeScript subscribed %d times", connections)
+	} else if len(nodes.all) > 0 {
+		t.Error("the clients in TypeScript never subscribed")
 	}
 	leave()
 	following.Wait()
