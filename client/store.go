@@ -382,7 +382,9 @@ func (s *Store) Take(f Frame, partial bool) {
 	case *SubscribedFrame:
 		s.Connect(f.Epoch, f.Incarnation, f.LastSeq)
 	case *ResetFrame:
-		s.do(func() { s.truncate(s.lastSeq) })
+		if f.Reason != "damaged" { // What is only not to be read at the moment is as it was.
+			s.do(func() { s.truncate(s.lastSeq) })
+		}
 	case *BaselineFrame:
 		if partial {
 			s.SeedPartial(&f.Block)

@@ -133,6 +133,21 @@ func TestTheOrderOfUpdatesDoesNotMatter(t *testing.T) {
 	})
 }
 
+// A reset voids what the log does not have. What is only not to be read at the moment is as it was.
+func TestAResetVoidsWhatTheLogDoesNotHave(t *testing.T) {
+	s := client.NewStore()
+	s.Connect("s.1", "I", 4)
+	s.Apply("s.1", "a", json.RawMessage("1"), 7, 1)
+	s.Take(&client.ResetFrame{Reason: "damaged"}, false)
+	if e, ok := s.Get("a"); !ok || e.Seq != 7 {
+		t.Errorf("damaged: %+v", e)
+	}
+	s.Take(&client.ResetFrame{Reason: "beyond-end"}, false)
+	if e, ok := s.Get("a"); ok {
+		t.Errorf("beyond the end: %+v", e)
+	}
+}
+
 // A batch is told once.
 func TestABatchIsToldOnce(t *testing.T) {
 	s := client.NewStore()

@@ -30,10 +30,13 @@ export interface SubscribedFrame extends Common {
   readonly heartbeatMs: number;
 }
 
-/** The log does not have the position from which the stream was to go on. What is known of the session is void; a baseline follows. */
+/**
+ * The log does not have the position from which the stream was to go on. What is known of the session is void; a baseline follows. With the reason "damaged" none does: the server cannot read the log, and
+ * follow goes on with the other sessions, and with this one once a later connection finds it whole.
+ */
 export interface ResetFrame extends Common {
   readonly type: "session/reset";
-  readonly reason: "incarnation" | "beyond-end" | "unknown" | (string & {});
+  readonly reason: "incarnation" | "beyond-end" | "unknown" | "damaged" | (string & {});
 }
 
 /** An event, in the order of the log and without gaps but for those that were not asked for. */

@@ -198,7 +198,8 @@ export class Store {
         this.connect(frame.epoch, frame.incarnation, frame.lastSeq);
         break;
       case "session/reset":
-        this.truncate(this.#lastSeq);
+        // What is only not to be read at the moment is as it was.
+        if (frame.reason !== "damaged") this.truncate(this.#lastSeq);
         break;
       case "session/baseline":
         if (partial) this.seedPartial(frame);

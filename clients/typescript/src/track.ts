@@ -15,8 +15,8 @@ export interface TrackOptions extends StreamOptions {
 export type TrackAllOptions = Omit<TrackOptions, "store">;
 
 /**
- * How it stands with what is tracked: `connecting` until the first values are there; `live`; `broken` while a connection is made again, with the values that there were; and in the end `deleted`, `unknown`
- * (there is no such session), `failed` (see error) or `closed`.
+ * How it stands with what is tracked: `connecting` until the first values are there; `live`; `broken` while a connection is made again, or the server cannot read the session, with the values that there
+ * were; and in the end `deleted`, `unknown` (there is no such session), `failed` (see error) or `closed`.
  */
 export type TrackState = "connecting" | "live" | "broken" | "deleted" | "unknown" | "failed" | "closed";
 
@@ -98,6 +98,7 @@ class Tracking implements Tracked {
       this.#become("live");
       this.#settle.ready();
     }
+    if (frame.type === "session/reset" && frame.reason === "damaged") this.broken(new Error(`the server cannot read the log of session ${JSON.stringify(this.id)}, as its own log says`));
     this.#options.onFrame?.(frame);
     if (frame.type === "session/deleted") this.end("deleted", new Error(`session ${JSON.stringify(this.id)} was deleted`));
     if (frame.type === "session/unknown") this.end("unknown", new Error(`there is no session ${JSON.stringify(this.id)}`));

@@ -424,6 +424,21 @@ test("many are tracked on one connection, and it ends with the last", async () =
   assert.deepEqual(JSON.parse(asked[0]?.body ?? "").sessions.length, 3);
 });
 
+test("a session that the server cannot read keeps its values, is broken until it can, and the others go on", async () => {
+  const of = (sessionId: string): Record<string, unknown> => ({ sessionId });
+  const first = subscribed(of("a")) + subscribed(of("b")) + baseline(4, { k: 1 }, of("a")) + baseline(4, { k: 1 }, of("b"));
+  const later = frame("session/projection", { ...of("a"), key: "k", value: 2, seq: 5, rev: 1 }) + frame("session/reset", { ...of("a"), reason: "damaged" }) +
+    frame("session/projection", { ...of("b"), key: "k", value: 2, seq: 5, rev: 1 });
+  const second = subscribed({ ...of("a"), lastSeq: 6 }) + baseline(6, { k: 3 }, of("a")) + frame("session/deleted", of("a")) + frame("session/deleted", of("b"));
+  const { client } = faked((_, n) => said(n === 0 ? first + later : second, "ends"));
+  const seen: string[] = [];
+  const set = client.trackAll(["a", "b"], { onFrame: (f) => seen.push(`${brief(f)}: ${["a", "b"].map((id) => `${set.sessions.get(id)?.state} ${String(set.sessions.get(id)?.store.value("k"))}`).join(", ")}`) });
+  await inNoTime(() => set.done);
+  assert.deepEqual(seen.slice(3, 9), [
+    "b baseline I:4: live 1, live 1", "a projection: live 2, live 1", "a reset: broken 2, live 1", "b projection: broken 2, live 2", "a subscribed: broken 2, broken 2", "a baseline I:6: live 3, broken 2",
+  ]);
+});
+
 test("a page is told what pages are not told", async () => {
   const there = globalThis as { location?: { origin: string } };
   there.location = { origin: "http://page.example" };
