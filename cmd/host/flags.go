@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/foldhost/foldhost/cmd/host/internal/logs"
 	"github.com/foldhost/foldhost/host"
 	"github.com/foldhost/foldhost/host/config"
 )
@@ -37,5 +38,5 @@ func (f *pluginFlags) logger() *slog.Logger {
 	if !f.verbose {
 		return slog.New(slog.DiscardHandler)
 	}
-	return slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	return logs.New(os.Stderr, logs.Options{Format: "text", Level: "debug"})
 }

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net"
 	"os"
 	"path/filepath"
@@ -15,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/foldhost/foldhost/api"
+	"github.com/foldhost/foldhost/cmd/host/internal/logs"
 	"github.com/foldhost/foldhost/cmd/host/internal/render"
 	"github.com/foldhost/foldhost/eventlog/sqlite"
 	"github.com/foldhost/foldhost/host"
@@ -46,6 +46,8 @@ func serveCommand() *cobra.Command {
 	cmd.Flags().StringVar(&s.durability, "durability", "", "full: what is acknowledged is on disk; relaxed: power loss may take the last moments (default full; $FOLDHOST_DURABILITY)")
 	cmd.Flags().StringVar(&s.tlsCert, "tls-cert", "", "file of the certificate, and of those between it and the root, in PEM: serve HTTPS")
 	cmd.Flags().StringVar(&s.tlsKey, "tls-key", "", "file of its key, in PEM")
+	cmd.Flags().StringVar(&s.logFormat, "log-format", "", "text or json, on stderr; auto is text on a terminal and else json (default auto; $FOLDHOST_LOG_FORMAT)")
+	cmd.Flags().StringVar(&s.logLevel, "log-level", "", "the least that is logged: trace, debug, info, warn or error; -v is debug (default warn; $FOLDHOST_LOG_LEVEL)")
 	cmd.Flags().BoolVar(&s.printConfig, "print-config", false, "print what holds and where each value comes from, without secrets, and serve nothing")
 	return cmd
 }
@@ -54,8 +56,8 @@ func serveCommand() *cobra.Command {
 type server struct {
 	plugins pluginFlags
 	dataFlag
-	listen, durability, tokenFile, tlsCert, tlsKey string
-	printConfig                                    bool
+	listen, durability, tokenFile, tlsCert, tlsKey, logFormat, logLevel string
+	printConfig                                                         bool
 }
 
 func (s *server) run(ctx context.Context, stdout io.Writer) (err error) {
@@ -70,6 +72,9 @@ func (s *server) run(ctx context.Context, stdout io.Writer) (err error) {
 	if err != nil {
 		return &usageError{err}
 	}
+	if err := (logs.Options{Format: h.logFormat, Level: h.logLevel}).Check(); err != nil {
+		return &usageError{err}
+	}
 	secure, err := h.tls()
 	if err != nil {
 		return err
@@ -81,11 +86,7 @@ func (s *server) run(ctx context.Context, stdout io.Writer) (err error) {
 		}
 	}
 	h.plugins.CacheDir = filepath.Join(h.data, "plugin-descriptions")
-	level := slog.LevelWarn
-	if s.plugins.verbose {
-		level = slog.LevelDebug
-	}
-	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	logger := logs.New(os.Stderr, logs.Options{Format: h.logFormat, Level: h.logLevel})
 
 	if err := api.CheckAddress(ctx, h.listen, tokens); err != nil {
 		return err

@@ -20,7 +20,7 @@ type settings struct {
 	plugins *host.PluginOptions
 	// data and pluginDir are absolute; tokenFile, tlsCert and tlsKey are too, and empty for none.
 	data, pluginDir, tokenFile, tlsCert, tlsKey string
-	listen, durability                          string
+	listen, durability, logFormat, logLevel     string
 	// all are told to who asks, in this order.
 	all []setting
 }
@@ -46,6 +46,10 @@ func (s *server) settle() (*settings, error) {
 	}
 	file := plugins.Config
 	h := &settings{plugins: plugins}
+	level, levelFlag := s.logLevel, "log-level"
+	if level == "" && s.plugins.verbose {
+		level, levelFlag = "debug", "verbose"
+	}
 	for _, c := range []struct {
 		into *string
 		choice
@@ -59,6 +63,8 @@ func (s *server) settle() (*settings, error) {
 		{&h.durability, choice{name: "durability", flag: "durability", given: s.durability, variable: "FOLDHOST_DURABILITY", file: file.Durability, otherwise: "full"}},
 		{&h.tlsCert, choice{name: "tls-cert", flag: "tls-cert", given: s.tlsCert, path: true}},
 		{&h.tlsKey, choice{name: "tls-key", flag: "tls-key", given: s.tlsKey, path: true}},
+		{&h.logFormat, choice{name: "logFormat", flag: "log-format", given: s.logFormat, variable: "FOLDHOST_LOG_FORMAT", file: file.LogFormat, otherwise: "auto"}},
+		{&h.logLevel, choice{name: "logLevel", flag: levelFlag, given: level, variable: "FOLDHOST_LOG_LEVEL", file: file.LogLevel, otherwise: "warn"}},
 		{new(string), choice{name: "allowedOrigins", file: strings.Join(file.AllowedOrigins, ", ")}},
 	} {
 		if *c.into, err = h.choose(file, c.choice); err != nil {

@@ -31,7 +31,7 @@ func printed(t *testing.T, args ...string) map[string][2]string {
 
 // Flags win, then the environment, then the file. Relative paths count from the file's directory in the file, and from where the command runs elsewhere.
 func TestWhatHoldsAndWhereItComesFrom(t *testing.T) {
-	for _, name := range []string{"FOLDHOST_CONFIG", "FOLDHOST_DATA", "FOLDHOST_LISTEN", "FOLDHOST_PLUGIN_DIR", "FOLDHOST_TOKEN_FILE", "FOLDHOST_DURABILITY"} {
+	for _, name := range []string{"FOLDHOST_CONFIG", "FOLDHOST_DATA", "FOLDHOST_LISTEN", "FOLDHOST_PLUGIN_DIR", "FOLDHOST_TOKEN_FILE", "FOLDHOST_DURABILITY", "FOLDHOST_LOG_FORMAT", "FOLDHOST_LOG_LEVEL"} {
 		t.Setenv(name, "")
 	}
 	dir, etc := t.TempDir(), t.TempDir()
@@ -43,7 +43,7 @@ func TestWhatHoldsAndWhereItComesFrom(t *testing.T) {
 	at := func(name string) string { return filepath.Join(here, name) }
 	want := map[string][2]string{
 		"config": {"none", "default"}, "data": {at("foldhost-data"), "default"}, "listen": {"127.0.0.1:7420", "default"}, "pluginDir": {at("plugins"), "default"}, "tokenFile": {"none", "default"},
-		"durability": {"full", "default"}, "tls-cert": {"none", "default"}, "tls-key": {"none", "default"}, "allowedOrigins": {"none", "default"},
+		"durability": {"full", "default"}, "logFormat": {"auto", "default"}, "logLevel": {"warn", "default"}, "tls-cert": {"none", "default"}, "tls-key": {"none", "default"}, "allowedOrigins": {"none", "default"},
 	}
 	if diff := cmp.Diff(want, printed(t)); diff != "" {
 		t.Errorf("nothing is said (-want +got):\n%s", diff)
@@ -56,6 +56,8 @@ listen: 127.0.0.1:1
 pluginDir: ../p
 tokenFile: /run/tokens
 durability: relaxed
+logFormat: json
+logLevel: info
 allowedOrigins: [https://a.example, "http://b.example:8080"]
 plugins:
   todo: {config: {key: s3cret}, env: {TOKEN: s3cret}, args: [s3cret], memoryLimit: 1KiB, mtls: true, timeouts: {start: 3s}}
@@ -68,7 +70,7 @@ presets:
 	from := "file " + file
 	want = map[string][2]string{
 		"config": {file, "flag --config"}, "data": {filepath.Join(etc, "d"), from}, "listen": {"127.0.0.1:1", from}, "pluginDir": {filepath.Join(filepath.Dir(etc), "p"), from},
-		"tokenFile": {"/run/tokens", from}, "durability": {"relaxed", from}, "tls-cert": {"none", "default"}, "tls-key": {"none", "default"},
+		"tokenFile": {"/run/tokens", from}, "durability": {"relaxed", from}, "logFormat": {"json", from}, "logLevel": {"info", from}, "tls-cert": {"none", "default"}, "tls-key": {"none", "default"},
 		"allowedOrigins": {"https://a.example, http://b.example:8080", from}, "plugins.todo.config": {"***", from}, "plugins.todo.env.TOKEN": {"***", from}, "plugins.todo.args": {"***", from},
 		"plugins.todo.memoryLimit": {"1024 bytes", from}, "plugins.todo.mtls": {"true", from}, "plugins.title.disabled": {"true", from},
 		"presets.single.todo.config": {"***", from}, "presets.single.title.config": {"none", from},
@@ -83,7 +85,7 @@ presets:
 		t.Errorf("the file says it (-want +got):\n%s", diff)
 	}
 
-	for name, value := range map[string]string{"CONFIG": file, "DATA": "d2", "LISTEN": "127.0.0.1:2", "PLUGIN_DIR": "p2", "TOKEN_FILE": "t2", "DURABILITY": "full"} {
+	for name, value := range map[string]string{"CONFIG": file, "DATA": "d2", "LISTEN": "127.0.0.1:2", "PLUGIN_DIR": "p2", "TOKEN_FILE": "t2", "DURABILITY": "full", "LOG_FORMAT": "text", "LOG_LEVEL": "error"} {
 		t.Setenv("FOLDHOST_"+name, value)
 	}
 	all := func(got map[string][2]string, want map[string][2]string) {
@@ -97,13 +99,32 @@ presets:
 	all(printed(t), map[string][2]string{
 		"config": {file, "environment FOLDHOST_CONFIG"}, "data": {at("d2"), "environment FOLDHOST_DATA"}, "listen": {"127.0.0.1:2", "environment FOLDHOST_LISTEN"},
 		"pluginDir": {at("p2"), "environment FOLDHOST_PLUGIN_DIR"}, "tokenFile": {at("t2"), "environment FOLDHOST_TOKEN_FILE"}, "durability": {"full", "environment FOLDHOST_DURABILITY"},
+		"logFormat": {"text", "environment FOLDHOST_LOG_FORMAT"}, "logLevel": {"error", "environment FOLDHOST_LOG_LEVEL"},
 	})
-	all(printed(t, "--data", "d3", "--listen", "127.0.0.1:3", "--plugins", "p3", "--token-file", "t3", "--durability", "relaxed", "--tls-cert", "c", "--tls-key", "k"), map[string][2]string{
+	all(printed(t, "--data", "d3", "--listen", "127.0.0.1:3", "--plugins", "p3", "--token-file", "t3", "--durability", "relaxed", "--tls-cert", "c", "--tls-key", "k", "--log-format", "json", "--log-level", "trace", "-v"), map[string][2]string{
 		"data": {at("d3"), "flag --data"}, "listen": {"127.0.0.1:3", "flag --listen"}, "pluginDir": {at("p3"), "flag --plugins"}, "tokenFile": {at("t3"), "flag --token-file"},
-		"durability": {"relaxed", "flag --durability"}, "tls-cert": {at("c"), "flag --tls-cert"}, "tls-key": {at("k"), "flag --tls-key"},
+		"durability": {"relaxed", "flag --durability"}, "logFormat": {"json", "flag --log-format"}, "logLevel": {"trace", "flag --log-level"}, "tls-cert": {at("c"), "flag --tls-cert"}, "tls-key": {at("k"), "flag --tls-key"},
 	})
+	all(printed(t, "-v"), map[string][2]string{"logLevel": {"debug", "flag --verbose"}})
 	if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
 		t.Errorf("it made %v, %v", entries, err)
+	}
+}
+
+// A format or a level that there is not is no server, wherever it comes from.
+func TestALogThatThereIsNot(t *testing.T) {
+	data := filepath.Join(t.TempDir(), "data")
+	for _, args := range [][]string{{"--log-format", "xml"}, {"--log-level", "loud"}} {
+		if out, err := call(t, append([]string{"serve", "--data", data}, args...)...); exitCode(err) != exitUsage || !strings.Contains(err.Error(), args[1]) {
+			t.Errorf("%q: %v: %s", args, err, out)
+		}
+	}
+	t.Setenv("FOLDHOST_LOG_LEVEL", "loud")
+	if _, err := call(t, "serve", "--data", data); exitCode(err) != exitUsage {
+		t.Errorf("%v", err)
+	}
+	if _, err := os.Stat(data); !os.IsNotExist(err) {
+		t.Errorf("a data directory was made: %v", err)
 	}
 }
 

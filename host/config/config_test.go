@@ -30,6 +30,8 @@ listen: 127.0.0.1:7420
 pluginDir: ../plugins
 tokenFile: tokens
 durability: relaxed
+logFormat: json
+logLevel: debug
 allowedOrigins: ["https://a.example"]
 plugins:
   todo:
@@ -52,6 +54,7 @@ presets:
 	}
 	want := &config.File{
 		Path: path, Data: beside("data"), Listen: "127.0.0.1:7420", PluginDir: beside("..", "plugins"), TokenFile: beside("tokens"), Durability: "relaxed",
+		LogFormat: "json", LogLevel: "debug",
 		AllowedOrigins: []string{"https://a.example"},
 		Plugins: map[string]config.Plugin{
 			"todo": {
@@ -105,6 +108,8 @@ func TestWhatIsWrongIsNamedWithItsPlace(t *testing.T) {
 		{"an origin with a path", `allowedOrigins: ["https://a.example", "https://b.example/"]`, 1, 17, "allowedOrigins[1]"},
 		{"an origin without a scheme", `allowedOrigins: [a.example]`, 1, 17, "allowedOrigins[0]"},
 		{"no durability", "durability: some", 1, 13, "durability"},
+		{"no log format", "logFormat: xml", 1, 12, "logFormat"},
+		{"no log level", "logLevel: Warn", 1, 11, "logLevel"},
 		{"a name with a slash", "plugins: {a/b: {}}", 1, 11, "plugins.a/b"},
 		{"a hidden name", "plugins: {.a: {}}", 1, 11, "plugins..a"},
 		{"a number that JSON has not", "plugins: {todo: {config: {a: .nan}}}", 1, 30, "plugins.todo.config.a"},

@@ -23,6 +23,8 @@ type File struct {
 	Data, PluginDir, TokenFile string
 	// Listen is host:port, Durability is "full" or "relaxed"; empty where the file does not say.
 	Listen, Durability string
+	// LogFormat is "auto", "json" or "text", LogLevel "trace", "debug", "info", "warn" or "error"; empty where the file does not say.
+	LogFormat, LogLevel string
 	// AllowedOrigins are origins of pages, such as https://app.example.com.
 	AllowedOrigins []string
 	// Plugins by name, and Presets by name.

@@ -45,10 +45,10 @@ func (r *reader) file(n *yaml.Node, f *File) {
 		"tokenFile": func(n *yaml.Node, p string) { f.TokenFile = r.path(n, p) },
 		"listen":    func(n *yaml.Node, p string) { f.Listen = r.address(n, p) },
 		"durability": func(n *yaml.Node, p string) {
-			if f.Durability = r.text(n, p); f.Durability != "" && f.Durability != "full" && f.Durability != "relaxed" {
-				r.fail(n, p, "is %q; it must be full or relaxed", f.Durability)
-			}
+			f.Durability = r.choice(n, p, "full", "relaxed")
 		},
+		"logFormat":      func(n *yaml.Node, p string) { f.LogFormat = r.choice(n, p, "auto", "json", "text") },
+		"logLevel":       func(n *yaml.Node, p string) { f.LogLevel = r.choice(n, p, "trace", "debug", "info", "warn", "error") },
 		"allowedOrigins": func(n *yaml.Node, p string) { f.AllowedOrigins = r.origins(n, p) },
 		"plugins": func(n *yaml.Node, p string) {
 			r.named(n, p, func(name string, n *yaml.Node, p string) { f.Plugins[name] = r.plugin(n, p) })
@@ -57,6 +57,16 @@ func (r *reader) file(n *yaml.Node, f *File) {
 			r.named(n, p, func(name string, n *yaml.Node, p string) { f.Presets[name] = r.preset(n, p) })
 		},
 	})
+}
+
+// choice reads one of some words.
+func (r *reader) choice(n *yaml.Node, path string, words ...string) string {
+	word := r.text(n, path)
+	if word != "" && !slices.Contains(words, word) {
+		last := len(words) - 1
+		r.fail(n, path, "is %q; it must be %s or %s", word, strings.Join(words[:last], ", "), words[last])
+	}
+	return word
 }
 
 func (r *reader) plugin(n *yaml.Node, path string) (pl Plugin) {

@@ -82,6 +82,9 @@ type registration struct {
 
 // New makes a plugin that is not started.
 func New(d Deps, by registry.Registrant, spec life.Spec) *Plugin {
+	if spec.Presets != "" {
+		d.Logger = d.Logger.With("presets", spec.Presets)
+	}
 	if d.HealthEvery <= 0 {
 		d.HealthEvery = healthEvery
 	}

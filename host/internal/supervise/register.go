@@ -36,7 +36,7 @@ func (p *Plugin) register(l *life.Life, set *life.Set, arrives bool) {
 			refused = append(refused, life.Refusal{What: "unit", Name: def.Key, Err: err})
 			var conflict *registry.VersionConflictError
 			p.conflicted = p.conflicted || errors.As(err, &conflict)
-			p.d.Logger.Error("a plugin's unit is refused; its others serve", "plugin", p.spec.Plugin, "key", def.Key, "error", err)
+			p.d.Logger.Error("a plugin's unit is refused; its others serve", "plugin", p.spec.Plugin, "unit", def.Key, "error", err)
 			continue
 		}
 		c := p.regs[def.Key].unit
