@@ -89,7 +89,12 @@ func New(o Options) *API {
 
 // Stop ends streams and reads that wait, and refuses new ones, so that a server that shuts down has only short requests to wait for. Everything else is
 // served on. More than once is harmless.
-func (a *API) Stop() { a.stop.Do(func() { close(a.stopped) }) }
+func (a *API) Stop() {
+	a.stop.Do(func() {
+		close(a.stopped)
+		a.hub.ringAll() // Who follows from now on looks first.
+	})
+}
 
 // Close is Stop, waits for the requests under way and lets go of the host. What comes later is refused. More than once is harmless.
 func (a *API) Close() {

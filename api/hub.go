@@ -191,12 +191,28 @@ func (h *hub) ring(id string) {
 	}
 }
 
+// ringAll says that every session may have moved, or that the server stops.
+func (h *hub) ringAll() {
+	h.mu.RLock()
+	defer h.mu.RUnlock()
+	for _, t := range h.topics {
+		t.mu.Lock()
+		t.ring()
+		t.mu.Unlock()
+	}
+}
+
 func (t *topic) ring() {
 	for f := range t.followers {
-		select {
-		case f.bell <- struct{}{}:
-		default:
-		}
+		ring(f.bell)
+	}
+}
+
+// ring rings a bell, unless it is rung already.
+func ring(bell chan struct{}) {
+	select {
+	case bell <- struct{}{}:
+	default:
 	}
 }
 

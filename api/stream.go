@@ -8,6 +8,7 @@ import (
 	"reflect"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/foldhost/foldhost/event"
@@ -30,8 +31,12 @@ type stream struct {
 	// many is how the events of many sessions are put in a row; nil on a stream of one, whose log is in order.
 	many *row
 	// out is what is gathered; nil while nothing is, so that a stream that waits holds no memory for it.
-	out  []byte
+	out []byte
+	// sent is when something was sent last, until the deadline that the connection has for writing.
+	sent, until time.Time
+	// beat sets due and rings when nothing may have been sent for a heartbeat.
 	beat *time.Timer
+	due  atomic.Bool
 	// places are what wait waits for.
 	places []reflect.SelectCase
 }
@@ -166,7 +171,11 @@ func (st *stream) serve(first []byte) error {
 	st.api.served.opened.Add(1)
 	st.api.served.streams.Add(1)
 	defer st.api.served.streams.Add(-1)
-	st.beat = time.NewTimer(st.api.o.Heartbeat)
+	st.sent = time.Now()
+	st.beat = time.AfterFunc(st.api.o.Heartbeat, func() {
+		st.due.Store(true)
+		ring(st.bell)
+	})
 	defer st.beat.Stop()
 	st.out = first
 	switch err := st.run(st.r.Context()); {
@@ -305,44 +314,54 @@ func (st *stream) without(p *part, err error) error {
 
 // damaged logs that a session is left out of a stream, which is told no more than that.
 func (c *call) damaged(id string, err error) {
-	c.api.o.Logger.Error("api: a stream of many sessions goes on without one that is damaged", "session", id, "error", err)
+	c.api.o.Logger.Error("a stream of many sessions goes on without one that is damaged", "session", id, "error", err)
 }
 
 // Places of reflect.Select; from lost on they are those of the parts.
 const (
 	placeBell = iota
-	placeBeat
-	placeStopped
 	placeDone
 	placeLost
 )
 
-// wait returns when there may be something to send.
+// wait returns when there may be something to send. The bell is for all that is not of one request or one session: what they share would be locked by all streams that wait for it.
 func (st *stream) wait(ctx context.Context) error {
-	for {
-		switch i := st.hear(ctx); i {
-		case placeBell:
-			return nil
-		case placeBeat:
-			st.gather()
-			st.out = append(st.out, ": still here\n\n"...)
-			if err := st.flush(); err != nil {
-				return err
-			}
-			for _, p := range st.parts {
-				p.follower.rest(st.api.o.Heartbeat)
-			}
-		case placeStopped:
-			st.out = append(st.out, ": the server stops\n\n"...)
-			_ = st.flush()
-			return errEnd
-		case placeDone:
-			return errEnd
-		default:
-			p := st.parts[i-placeLost]
-			return st.without(p, p.reopen(ctx))
-		}
+	if st.api.stopping() {
+		st.out = append(st.out, ": the server stops\n\n"...)
+		_ = st.flush()
+		return errEnd
 	}
+	switch i := st.hear(ctx); i {
+	case placeBell:
+		if st.due.Swap(false) {
+			return st.heartbeat()
+		}
+		return nil
+	case placeDone:
+		return errEnd
+	default:
+		p := st.parts[i-placeLost]
+		return st.without(p, p.reopen(ctx))
+	}
+}
+
+// heartbeat sends a comment if nothing else was sent for so long.
+func (st *stream) heartbeat() error {
+	every := st.api.o.Heartbeat
+	if quiet := time.Since(st.sent); quiet < every {
+		st.beat.Reset(every - quiet)
+		return nil
+	}
+	st.gather()
+	st.out = append(st.out, ": still here\n\n"...)
+	if err := st.flush(); err != nil {
+		return err
+	}
+	st.beat.Reset(every)
+	for _, p := range st.parts {
+		p.follower.rest(every)
+	}
+	return nil
 }
 
 // hear waits until something happens, and says what.
@@ -351,10 +370,6 @@ func (st *stream) hear(ctx context.Context) (place int) {
 		select {
 		case <-st.bell:
 			return placeBell
-		case <-st.beat.C:
-			return placeBeat
-		case <-st.api.stopped:
-			return placeStopped
 		case <-ctx.Done():
 			return placeDone
 		case <-st.parts[0].lost:
@@ -366,7 +381,7 @@ func (st *stream) hear(ctx context.Context) (place int) {
 
 // hearMany is hear on a stream of many sessions.
 func (st *stream) hearMany(ctx context.Context) (place int) {
-	st.places = append(st.places[:0], receive(st.bell), receive(st.beat.C), receive(st.api.stopped), receive(ctx.Done()))
+	st.places = append(st.places[:0], receive(st.bell), receive(ctx.Done()))
 	for _, p := range st.parts {
 		st.places = append(st.places, receive(p.lost))
 	}
@@ -585,15 +600,20 @@ type lateError struct{ error }
 
 func (e *lateError) Unwrap() error { return e.error }
 
-// push sends bytes at once.
+// push sends bytes at once. The deadline is moved now and then and not each time, which costs as much as all else that is done to send a frame: so a reader that takes nothing is given up
+// after WriteTimeout, or an eighth later.
 func (st *stream) push(bytes []byte) error {
-	err := st.write(bytes)
+	st.sent = time.Now()
+	if most := st.api.o.WriteTimeout; st.until.Sub(st.sent) < most {
+		st.until = st.sent.Add(most + most/8)
+		st.conn.SetWriteDeadline(st.until) // A writer that has none is in memory, and takes all.
+	}
+	_, err := st.w.Write(bytes)
 	if err == nil {
 		err = st.conn.Flush()
 	}
 	if err != nil {
 		return &lateError{err}
 	}
-	st.beat.Reset(st.api.o.Heartbeat)
 	return nil
 }
