@@ -1,7 +1,6 @@
 // A real host in a process of its own, for tests.
-import { execFileSync, spawn, type ChildProcess } from "node:child_process";
+import { spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { existsSync } from "node:fs";
 import { chmod, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { connect, createServer, type AddressInfo, type Socket } from "node:net";
 import { tmpdir } from "node:os";
@@ -29,7 +28,6 @@ export class Host {
 
   /** Starts a host in a data directory of its own, with the preset "titles"; both end with the test. With a token everybody needs it, and it may do everything. */
   static async start(t: TestContext, options: { allowedOrigins?: string[]; token?: string } = {}): Promise<Host> {
-    if (!existsSync(binary)) execFileSync("make", ["build"], { cwd: root, stdio: "inherit" });
     const dir = await mkdtemp(join(tmpdir(), "foldhost-client-"));
     const config = join(dir, "foldhost.yaml");
     const plugins = { todo: { config: { allowParallelInProgress: true } }, imagelimits: {}, title: {}, tokenusage: {} };
