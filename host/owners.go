@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/host/internal/life"
@@ -33,7 +34,7 @@ func (e *OwnedError) Error() string {
 	return fmt.Sprintf("%q belongs to plugin %q, which comes first; nobody else can own it", e.Type, e.Owner)
 }
 
-// add gives each type to the first plugin that claims it, whether it runs or not. Instances of one plugin claim the same.
+// add gives each type to the first plugin that claims it, whether it runs or not. Instances of one plugin claim the same, and are refused it once.
 func (o *owners) add(all []serving) {
 	for _, s := range all {
 		if s.Description == nil {
@@ -44,7 +45,7 @@ func (o *owners) add(all []serving) {
 			switch {
 			case !taken:
 				o.byType[owned.Type] = owner{s.Name, owned.Schema}
-			case first.plugin != s.Name:
+			case first.plugin != s.Name && !slices.ContainsFunc(o.refused[s.Name], func(r refusal) bool { return r.Name == owned.Type }):
 				o.refused[s.Name] = append(o.refused[s.Name], refusal{What: "event type", Name: owned.Type, Err: &OwnedError{owned.Type, first.plugin}})
 			}
 		}

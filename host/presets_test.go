@@ -406,7 +406,7 @@ func TestAResidentPluginIsOfThePresetsThatNameIt(t *testing.T) {
 // Given two plugins that claim one event type and offer one tool, then in each set both are of the first that is in it; and a preset without either still refuses a bad event.
 func TestATypeAndAToolBelongToTheFirstOfTheSet(t *testing.T) {
 	h := openHost(t, plugs{"a": wrong(t, "prefix=a/"), "b": wrong(t, "prefix=b/"), "c": wrong(t, "prefix=c/", "owns=c/thing")},
-		withPresets(t, `{"only b": {"b": null}, "only c": {"c": null}}`))
+		withPresets(t, `{"only b": {"b": null}, "only c": {"c": null}, "other b": {"b": {"limit": 1}}}`))
 	for _, x := range []struct{ set, plugin, shadowed, refused string }{
 		{"", "a", "", "[]"}, {"", "b", "a", `[event type "wrong/added": "wrong/added" belongs to plugin "a", which comes first; nobody else can own it]`},
 		{"only b", "b", "", "[]"}, {"only c", "c", "", "[]"},
