@@ -239,7 +239,7 @@ func (c *toolCall) append(ctx context.Context, seq int64, events []unit.ToolEven
 	for i, e := range events {
 		batch.Items[i] = session.Item{Type: e.Type, Data: e.Data, Ignorable: e.Ignorable}
 	}
-	_, logged, err := c.session.AppendBatch(context.WithValue(ctx, cutKey{}, &cut{store: c.host.store, seq: seq, folds: c.tool.folds}), batch)
+	commit, logged, err := c.session.AppendBatch(context.WithValue(ctx, cutKey{}, &cut{store: c.host.store, seq: seq, folds: c.tool.folds}), batch)
 	var veto *session.VetoError
 	var wrong *event.Error
 	switch {
@@ -248,6 +248,11 @@ func (c *toolCall) append(ctx context.Context, seq int64, events []unit.ToolEven
 	case !errors.As(err, &veto) && errors.As(err, &wrong):
 		// No log takes such an event, as one that is too large.
 		return false, &ToolBrokenError{Plugin: c.tool.plugin, Tool: c.tool.Name, Reason: err.Error()}
+	case err == nil && commit.Repeated:
+		// The same request was committed after all, since it was looked for: what the tool said now is of no account.
+		a, _, err := c.session.Answered(ctx, c.once)
+		*result, err = resultOf(a, err)
+		return false, err
 	}
 	result.Events = logged
 	return false, err
