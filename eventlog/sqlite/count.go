@@ -62,7 +62,7 @@ func (s *Store) count(ctx context.Context) (logs, events int64, err error) {
 	var before tallied
 	err = s.reading(ctx, func(r *reader) error {
 		// A transaction sees the state in which it first reads: here the one between two of the writer's, whose tally belongs to it.
-		err := s.writer.between(func() error {
+		err := s.writer.betweenWithin(ctx, func() error {
 			before = tallied{s.tally.logs.Load(), s.tally.events.Load(), s.tally.era.Load()}
 			_, err := r.c.number("SELECT count(*) FROM (SELECT 1 FROM heads LIMIT 1)")
 			return err

@@ -1,9 +1,11 @@
 package sqlite
 
 import (
+	"context"
 	"errors"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	sqlite3 "github.com/ncruces/go-sqlite3"
@@ -163,6 +165,29 @@ func (w *writer) between(f func() error) error {
 	w.mu.Unlock()
 	w.ring()
 	return <-done
+}
+
+// betweenWithin is between for one who does not wait longer than ctx: f is not begun after that.
+func (w *writer) betweenWithin(ctx context.Context, f func() error) error {
+	var state atomic.Int32 // as of a request
+	done := make(chan error, 1)
+	w.mu.Lock()
+	w.errands = append(w.errands, func() {
+		if state.CompareAndSwap(waiting, taken) {
+			done <- contained(f)
+		}
+	})
+	w.mu.Unlock()
+	w.ring()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		if state.CompareAndSwap(waiting, left) {
+			return ctx.Err()
+		}
+		return <-done
+	}
 }
 
 // errand does what is to be done between groups, one thing at a time, and says whether there was any.
