@@ -5,6 +5,7 @@ import (
 	"errors"
 	"math"
 	"net/http"
+	"os"
 	"reflect"
 	"slices"
 	"sync"
@@ -179,10 +180,10 @@ func (st *stream) serve(first []byte) error {
 	defer st.beat.Stop()
 	st.out = first
 	switch err := st.run(st.r.Context()); {
-	case errors.Is(err, errEnd), errors.Is(err, session.ErrClosed), st.r.Context().Err() != nil:
-	case is[*lateError](err):
+	case is[*lateError](err) && errors.Is(err, os.ErrDeadlineExceeded): // With which the context ends too.
 		st.api.served.slow.Add(1)
-		st.api.o.Logger.Info("a stream was closed because nobody reads it", "path", st.r.URL.Path, "error", err)
+		st.log().Info("a stream was closed because nobody reads it", "path", st.r.URL.Path, "error", err)
+	case errors.Is(err, errEnd), errors.Is(err, session.ErrClosed), is[*lateError](err), st.r.Context().Err() != nil:
 	default:
 		return err
 	}

@@ -464,5 +464,8 @@ func TestASlowReader(t *testing.T) {
 		if rest, err := io.ReadAll(dead.lines); err == nil || len(rest) > 1<<20 {
 			t.Errorf("the one that took nothing is still served: %d bytes, %v", len(rest), err)
 		}
+		if st := s.api.Stats(); st.StreamsSlow != 1 || st.Streams != 1 || st.StreamsOpened != 2 {
+			t.Errorf("%+v", st)
+		}
 	})
 }
