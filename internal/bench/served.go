@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
 	"net/http"
@@ -49,9 +50,32 @@ func serveHost(b *testing.B, h *host.Host, change ...func(net.Listener) net.List
 // ServedAppend measures StoredAppend over HTTP: so many connections of another process, each of which sends one append after the other to its session. An operation is one append; p50-ns is
 // the median of what one takes.
 func ServedAppend(sessions int) func(*testing.B) {
+	return servedAppend(sessions, func(b *testing.B, h *host.Host) string { return serveHost(b, h) })
+}
+
+// BareAppend is ServedAppend of the least that could be a server: it makes the append that it has made before, and says that it has.
+func BareAppend(sessions int) func(*testing.B) {
+	_, data := logged(1)
+	return servedAppend(sessions, func(b *testing.B, h *host.Host) string {
+		return serveBare(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			s, err := h.Sessions().Open(r.Context(), strings.Split(r.URL.Path, "/")[3])
+			if err == nil {
+				_, err = s.Append(r.Context(), event.AssistantChunk, data, session.Intent{})
+			}
+			if err != nil {
+				http.Error(w, err.Error(), http.StatusInternalServerError)
+				return
+			}
+			io.WriteString(w, "{}")
+		}))
+	})
+}
+
+func servedAppend(sessions int, serve func(*testing.B, *host.Host) string) func(*testing.B) {
 	return func(b *testing.B) {
 		h := newHost(b, openStore(b, b.TempDir()))
-		address := serveHost(b, h)
+		address := serve(b, h)
 		_, data := logged(1)
 		body := fmt.Sprintf(`{"type":%q,"data":%s}`, event.AssistantChunk, data)
 		t := task{Address: address, N: b.N, Status: http.StatusOK}
@@ -195,7 +219,7 @@ func fanOut(b *testing.B, t task, publish func()) {
 // BareFanOut is FanOut of the least that could be a server: it holds the frames of a session, made once, and each stream writes those that it has not written.
 func BareFanOut(b *testing.B) {
 	bare := newBare()
-	t := task{Address: bare.serve(b), Path: "/", Streams: fanStreams, Last: -1}
+	t := task{Address: serveBare(b, bare), Path: "/", Streams: fanStreams, Last: -1}
 	for b.Loop() {
 		fanOut(b, t, bare.publish)
 		t.Last += fanEvents
@@ -256,13 +280,14 @@ func (s *bare) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (s *bare) serve(b *testing.B) string {
+// serveBare serves on loopback until the benchmark ends, and gives the address.
+func serveBare(b *testing.B, handler http.Handler) string {
 	b.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		b.Fatal(err)
 	}
-	server := &http.Server{Handler: s}
+	server := &http.Server{Handler: handler}
 	served := make(chan struct{})
 	go func() {
 		defer close(served)
@@ -290,7 +315,7 @@ func IdleStreams(b *testing.B) {
 }
 
 // BareIdleStreams is IdleStreams of the least that could be a server.
-func BareIdleStreams(b *testing.B) { idle(b, newBare().serve(b), "/") }
+func BareIdleStreams(b *testing.B) { idle(b, serveBare(b, newBare()), "/") }
 
 func idle(b *testing.B, address, path string) {
 	for b.Loop() {
