@@ -6,6 +6,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"runtime"
 	"strings"
 	"testing"
@@ -260,7 +261,7 @@ func heap() uint64 {
 // newHost composes a host over a store, nil for one in memory, that ends with the benchmark at the latest.
 func newHost(b *testing.B, store eventlog.Store, defs ...unit.Definition) *host.Host {
 	b.Helper()
-	h := host.New(host.Options{Store: store, Session: session.Options{IdleAfter: -1}})
+	h := host.New(host.Options{Store: store, Logger: slog.New(slog.DiscardHandler), Session: session.Options{IdleAfter: -1}})
 	b.Cleanup(func() { h.Close() })
 	for _, def := range defs {
 		if _, err := h.Register("bench", def); err != nil {
