@@ -18,7 +18,7 @@ type Options struct {
 	Host *host.Host
 	// Store is what is served about the store as a whole; nil is nothing.
 	Store Store
-	// Metrics answers GET /metrics, as host/metrics does from the Stats of the parts; nil is nothing.
+	// Metrics answers GET /metrics, as the package metrics does from the Stats of the parts; nil is nothing.
 	Metrics http.Handler
 	// Tokens are asked for, and say who may do what; nil lets everybody do everything.
 	Tokens *Tokens

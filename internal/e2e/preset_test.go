@@ -3,6 +3,7 @@ package e2e
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -98,7 +99,7 @@ func TestAWrongConfigOfAPresetIsNamedWithItsPlace(t *testing.T) {
 	config := presetConfig(t, "  wrong: {todo: {config: {allowParallelInProgress: 1}}, title: {}}\n")
 	const place = "presets.wrong.todo.config.allowParallelInProgress"
 	r := foldhost(t, "", "plugin", "list", "--config", config).want(t, 1)
-	if !strings.Contains(r.stdout, place) || !strings.Contains(r.stdout, "(default), wrong") || !strings.Contains(r.stdout, "todo of preset wrong (parked)") {
+	if !strings.Contains(r.stdout, place) || !strings.Contains(r.stdout, "(default), wrong") || !regexp.MustCompile(`^NAME .* TOOLS +SETS\n`).MatchString(r.stdout) || !strings.Contains(r.stdout, "todo of preset wrong (parked)") {
 		t.Errorf("the list is %s", r.stdout)
 	}
 	foldhost(t, "", "plugin", "list", "--config", config, "--preset", "single").want(t, 0)

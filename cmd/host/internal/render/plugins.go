@@ -140,8 +140,11 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 	}
 	// A column of its own where there are presets.
 	sets := slices.ContainsFunc(plugins, func(p host.Plugin) bool { return len(p.Presets) > 0 })
-	if len(plugins) > 0 {
-		Printf(t, "NAME\tSTATE\tVERSION\tSHA256\tUNITS\tTOOLS%s\n", map[bool]string{true: "\tSETS"}[sets])
+	switch {
+	case sets:
+		Printf(t, "NAME\tSTATE\tVERSION\tSHA256\tUNITS\tTOOLS\tSETS\n")
+	case len(plugins) > 0:
+		Printf(t, "NAME\tSTATE\tVERSION\tSHA256\tUNITS\tTOOLS\n")
 	}
 	for i := range plugins {
 		p := &plugins[i]
