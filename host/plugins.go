@@ -170,10 +170,6 @@ func (p *plugins) start(specs []planned, o PluginOptions, r *registry.Registry) 
 		}
 	}
 	for _, spec := range specs {
-		deps.Logger = p.logger
-		if spec.Presets != "" {
-			deps.Logger = p.logger.With("presets", spec.Presets)
-		}
 		p.list = append(p.list, &instance{supervise.New(deps, spec.by, spec.Spec), spec})
 	}
 	p.changed()

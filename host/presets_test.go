@@ -215,10 +215,14 @@ func TestWhatIsWrongInAPresetIsSaidAtItsPlace(t *testing.T) {
 	off := p["title"]
 	off.Disabled = true
 	p["title"] = off
+	var mu sync.Mutex
+	var text bytes.Buffer
 	h := openHost(t, p, withPresets(t, `{
 		"bare":  {"todo": null},
 		"typo":  {"todo": {"allowParallelInProgress":"yes"}, "imagelimits": {"maxImagesPerMessage":1}},
-		"lost":  {"ghost": {"a":1}, "title": null, "imagelimits": {"maxImagesPerMessage":1}}}`))
+		"lost":  {"ghost": {"a":1}, "title": null, "imagelimits": {"maxImagesPerMessage":1}}}`), func(o *host.Options) {
+		o.Logger = slog.New(slog.NewTextHandler(locked{&mu, &text}, nil))
+	})
 	for _, x := range []struct {
 		preset, plugin string
 		state          host.PluginState
@@ -252,6 +256,14 @@ func TestWhatIsWrongInAPresetIsSaidAtItsPlace(t *testing.T) {
 	if err == nil || !strings.Contains(err.Error(), "presets.typo.todo.config.allowParallelInProgress") {
 		t.Errorf("%+v, %v", in, err)
 	}
+	mu.Lock()
+	defer mu.Unlock()
+	for line := range strings.Lines(text.String()) {
+		if n := strings.Count(line, " presets="); n > 1 || n == 0 && strings.Contains(line, "presets.typo") {
+			t.Errorf("the log says %d times of which presets it is: %s", n, line)
+		}
+	}
+	same(t, "a process of a preset is logged", strings.Contains(text.String(), " presets=typo"), true)
 }
 
 // Given a stored session with a preset that there is not, then the default set serves it, and that is said once.
