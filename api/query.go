@@ -29,6 +29,9 @@ func (c *call) query(known ...string) *query {
 	slices.Sort(names)
 	for _, name := range names {
 		if !slices.Contains(known, name) {
+			if len(known) == 0 {
+				q.fail("there is no parameter %q: there are none here", name)
+			}
 			q.fail("there is no parameter %q: parameters are %s", name, listing(known))
 		}
 	}
