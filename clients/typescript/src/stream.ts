@@ -34,7 +34,7 @@ export interface Followed {
 }
 
 /** How long a server may take until its first frame, in ms. It waits for nothing before it. */
-const connectTime = 30_000;
+const connectTime = 10_000;
 
 /** What is followed, and where it stands. */
 export interface Course {
