@@ -10,8 +10,8 @@ const client = fileURLToPath(new URL("../../clients/typescript/dist/", import.me
 const kinds = { ".html": "text/html; charset=utf-8", ".css": "text/css", ".js": "text/javascript" };
 
 const server = createServer(async (req, res) => {
-  // URL takes ".." out of the path.
-  const { pathname } = new URL(req.url ?? "/", "http://localhost");
+  // URL takes ".." out of the path. What it cannot read, such as //, is no file.
+  const pathname = URL.canParse(req.url, "http://localhost") ? new URL(req.url, "http://localhost").pathname : "";
   const file = pathname.startsWith("/client/") ? join(client, pathname.slice("/client/".length)) : join(here, pathname === "/" ? "index.html" : pathname);
   const kind = kinds[extname(file)];
   if (kind === undefined || !(await stat(file).catch(() => undefined))?.isFile()) {

@@ -227,6 +227,7 @@ describe("in a browser", { skip }, () => {
     });
     const [line] = (await once(createInterface({ input: server.stdout }), "line")) as [string];
     const at = /http:\S+/.exec(line)?.[0] ?? "";
+    for (const none of ["/", "nothing.js", "serve.mjs"]) assert.equal((await fetch(at + none)).status, 404);
     const host = await Host.start(t, { allowedOrigins: [new URL(at).origin], token });
     const direct = host.client(token);
     const page = await chromium.open(`${at}?server=${host.url}&session=first#token=${token}`);
