@@ -180,12 +180,40 @@ func TestManyStreamsLeaveNothing(t *testing.T) {
 	})
 }
 
-// Given as many connections as the server may have, who comes next waits until one ends, and is served then.
+// Given somebody who asks and reads nothing of the answer, of whatever kind, when time passes, then the connection ends and nothing of it is left.
+func TestWhoNeverReadsIsGivenUp(t *testing.T) {
+	for _, path := range []string{
+		"/v1/sessions/s/stream", "/v1/sessions/s/stream?after=-1", "/v1/stream?session=s", "/v1/sessions/s/events", "/v1/sessions/s/history", "/v1/sessions/s/export",
+		"/v1/sessions/s/messages", "/v1/sessions", "/v1/openapi.json", "/v1/nothing", "/healthz",
+	} {
+		t.Run(path, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s, l, end := inService(t)
+				defer s.close()
+				defer end()
+				s.create("s")
+				s.step("s", 100)
+				s.http.CloseIdleConnections()
+				c := plain(t, l, path)
+				defer c.Close()
+				time.Sleep(40 * time.Second) // WriteTimeout is 30 s.
+				if n, err := c.Read(make([]byte, 1)); err == nil || n > 0 {
+					t.Errorf("it is still there: %d, %v", n, err)
+				}
+				synctest.Wait()
+				if n := s.api.Followers(); n > 0 {
+					t.Errorf("%d follow", n)
+				}
+			})
+		})
+	}
+}
+
+// Given as many connections as the server may have, who comes next waits until one ends, and is served then; and a server that is full stops as any other.
 func TestAFullHouse(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s, l, end := inService(t, func(o *options) { o.api = api.Options{MaxConnections: 3} })
 		defer s.close()
-		defer end()
 		s.create("s")
 		s.http.CloseIdleConnections()
 		synctest.Wait()
@@ -211,6 +239,7 @@ func TestAFullHouse(t *testing.T) {
 		early = false
 		conns[0].Close()
 		answered().want(200)
+		end() // It is full again: two streams, and the connection of that answer.
 		conns[1].Close()
 		conns[2].Close()
 	})
