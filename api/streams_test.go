@@ -437,6 +437,43 @@ func (s brokenTail) Tail(ctx context.Context, q eventlog.TailQuery) (eventlog.Ta
 	return s.Store.Tail(ctx, q)
 }
 
+// slicedTail is a store that gives an event at a time, as if each were large, and counts.
+type slicedTail struct {
+	*memory.Store
+	pages atomic.Int64
+}
+
+func (s *slicedTail) Tail(ctx context.Context, q eventlog.TailQuery) (eventlog.TailPage, error) {
+	if q.Types == nil {
+		q.Limit = 1
+		s.pages.Add(1)
+	}
+	return s.Store.Tail(ctx, q)
+}
+
+// Given much that others have committed, in few events, then a stream of many does not wait until all of that is read.
+func TestAStreamOfManyDoesNotReadWhatIsNotItsOwnForLong(t *testing.T) {
+	store := &slicedTail{Store: memory.New()}
+	s := serve(t, func(o *options) { o.store = store })
+	for _, id := range []string{"a", "b", "other"} {
+		s.create(id)
+	}
+	f := s.open("GET", "/v1/stream?session=a&session=b", "")
+	f.untilBaselines(2)
+	for n := range 3 {
+		s.step("other", 200)
+		store.pages.Store(0)
+		for _, id := range []string{"a", "b"} {
+			s.step(id, 1)
+			f.of(id, "session/event", fmt.Sprintf(`{"event":{"type":"step","seq":%d,"time":"*","data":null}}`, n))
+			f.of(id, "session/projection", fmt.Sprintf(`{"key":"steps","value":%d,"seq":%d,"rev":"*"}`, n+1, n))
+		}
+		if pages := store.pages.Load(); pages > 40 {
+			t.Errorf("%d pages were read", pages)
+		}
+	}
+}
+
 // What others do to the store, be it that they fill it with much at once or that what is theirs is damaged, changes nothing on a stream.
 func TestWhatOthersDoIsNothingToAStreamOfMany(t *testing.T) {
 	for name, store := range map[string]eventlog.Store{"much at once": memory.New(), "damaged": brokenTail{memory.New()}} {

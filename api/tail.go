@@ -12,8 +12,11 @@ import (
 )
 
 // tailMost is how many commit positions are read at most to bring what streams of many sessions have up to the end of the store: more than are committed between two looks, but for an
-// import. Beyond it the streams read the logs of their own sessions.
-const tailMost = 4096
+// import. Beyond it the streams read the logs of their own sessions, and so beyond tailPages, which are some 32 MiB: events may be few and large, and most are of sessions that nobody follows.
+const (
+	tailMost  = 4096
+	tailPages = 8
+)
 
 // tail is how far the events of the store were given, with their commit positions, to the topics of those who want them, once for all. What was published has no commit position, and does not say
 // what else was committed before it.
@@ -101,7 +104,7 @@ func (h *hub) readTail(ctx context.Context) (err error) {
 	at := h.tail.end
 	h.mu.RUnlock()
 	id, end, err := h.sessions.End(ctx)
-	for err == nil && at >= 0 && end-at <= tailMost {
+	for pages := 0; err == nil && at >= 0 && end-at <= tailMost && pages < tailPages; pages++ {
 		var page eventlog.TailPage
 		if page, err = h.sessions.Tail(ctx, eventlog.TailQuery{After: at}); err != nil {
 			break
@@ -115,11 +118,9 @@ func (h *hub) readTail(ctx context.Context) (err error) {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil {
-		// Of a damaged log those hear who follow it.
-		if _, end, err = h.sessions.End(ctx); err != nil {
-			return err
-		}
+	// Anew, since what was read may be beyond it. Of a damaged log those hear who follow it.
+	if _, end, err = h.sessions.End(ctx); err != nil {
+		return err
 	}
 	h.skip(end)
 	read = true
