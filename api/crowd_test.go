@@ -173,8 +173,8 @@ func TestManyStreamsLeaveNothing(t *testing.T) {
 		if s.api.Followers() > 0 || g > goroutines {
 			t.Errorf("%d follow still; %d goroutines, and there were %d", s.api.Followers(), g, goroutines)
 		}
-		// Each of them had some tens of KiB; what is allowed for is what the heap of a test does by itself.
-		if grown := int64(b) - int64(bytes); grown > 1<<20 {
+		// Each of them had some tens of KiB; what is allowed for is what the heap of a test does by itself, which is up to a MiB and more under the race detector.
+		if grown := int64(b) - int64(bytes); grown > 4<<20 {
 			t.Errorf("%d bytes more than before, for %d streams", grown, n)
 		}
 	})
