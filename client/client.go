@@ -14,13 +14,16 @@ type Options struct {
 	URL string
 	// Token goes with every request as a bearer token; empty sends none.
 	Token string
-	// HTTP sends the requests; give it no timeout, since streams last. nil is one of the client's own, with the proxies of the environment.
+	// HTTP sends the requests; give it no timeout, since streams last. nil is one of the client's own, with the proxies of the environment. Redirects are not followed, whatever it says of them:
+	// they make a GET of a POST, whose answer looks like that of the POST.
 	HTTP *http.Client
 	// Tries is how often a request is sent at most when that is safe, the first time included; 0 is 6, which together last a few seconds, and 1 never sends again.
 	Tries int
 	// MaxFrameBytes bounds what is held of a stream or of a log that is read line by line: one frame, or one event; 0 is 64 MiB, sixteen of the
 	// largest events that servers take by themselves.
 	MaxFrameBytes int
+	// MaxAnswerBytes bounds the answers that are read as a whole, which those of all other calls are; 0 is 256 MiB.
+	MaxAnswerBytes int
 }
 
 // Client calls one server. Safe for concurrent use. A call lasts as long as its context lets it. A Client holds connections and nothing else; Close lets go of idle ones.
@@ -43,10 +46,15 @@ func New(o Options) (*Client, error) {
 	base.Path = strings.TrimRight(base.Path, "/")
 	o.Tries = cmp.Or(o.Tries, 6)
 	o.MaxFrameBytes = cmp.Or(o.MaxFrameBytes, 64<<20)
-	c := &Client{o: o, base: base, http: o.HTTP}
-	if c.http == nil {
-		c.http, c.own = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}, true
+	o.MaxAnswerBytes = cmp.Or(o.MaxAnswerBytes, 256<<20)
+	c := &Client{o: o, base: base, own: o.HTTP == nil}
+	if c.own {
+		c.http = &http.Client{Transport: http.DefaultTransport.(*http.Transport).Clone()}
+	} else {
+		one := *o.HTTP
+		c.http = &one
 	}
+	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
 }
 

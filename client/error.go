@@ -129,6 +129,9 @@ func errorOf(doing string, res *http.Response) *Error {
 	kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type"))
 	if kind != "application/problem+json" || err != nil || json.Unmarshal(text, &p) != nil {
 		p = problem{Detail: fmt.Sprintf("the answer is %s, and not one of foldhost", res.Status)}
+		if to := res.Header.Get("Location"); to != "" && res.StatusCode/100 == 3 {
+			p.Detail += fmt.Sprintf("; it leads to %q, which is not followed: take the URL of the server itself", to)
+		}
 	}
 	p.Status = res.StatusCode
 	e := p.error(doing)

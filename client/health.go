@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"net/http"
 )
 
@@ -48,9 +47,9 @@ func (c *Client) Ready(ctx context.Context) (ready Readiness, err error) {
 	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusServiceUnavailable {
 		return ready, errorOf(r.doing, res)
 	}
-	text, err := io.ReadAll(res.Body)
+	text, err := c.whole(r.doing, res)
 	if err != nil {
-		return ready, &NetworkError{Doing: r.doing, Err: err}
+		return ready, err
 	}
 	if err := json.Unmarshal(text, &ready); err != nil {
 		return ready, &AnswerError{Doing: r.doing, Err: errors.New("it does not say whether it is ready")}

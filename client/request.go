@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"mime"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -98,7 +99,26 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 		defer res.Body.Close()
 		return nil, errorOf(r.doing, res)
 	}
+	// A page that says that all is well is not to be taken for a stream that has nothing to say, or a log without events.
+	if want := r.header.Get("Accept"); want != "" {
+		if kind, _, _ := mime.ParseMediaType(res.Header.Get("Content-Type")); kind != want {
+			defer res.Body.Close()
+			return nil, &AnswerError{Doing: r.doing, Err: fmt.Errorf("it is %q and not %s", res.Header.Get("Content-Type"), want)}
+		}
+	}
 	return res, nil
+}
+
+// whole reads the body of an answer.
+func (c *Client) whole(doing string, res *http.Response) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(res.Body, int64(c.o.MaxAnswerBytes)+1))
+	switch {
+	case err != nil:
+		return nil, &NetworkError{Doing: doing, Err: fmt.Errorf("reading the answer: %w", err)}
+	case len(body) > c.o.MaxAnswerBytes:
+		return nil, &AnswerError{Doing: doing, Err: fmt.Errorf("it is longer than the %d bytes of Options.MaxAnswerBytes", c.o.MaxAnswerBytes)}
+	}
+	return body, nil
 }
 
 // open is send, again when that is safe. A body that is a stream is sent once.
@@ -118,8 +138,8 @@ func (c *Client) call(ctx context.Context, r *request) (body []byte, status int,
 			return err
 		}
 		defer res.Body.Close()
-		if body, err = io.ReadAll(res.Body); err != nil {
-			return &NetworkError{Doing: r.doing, Err: fmt.Errorf("reading the answer: %w", err)}
+		if body, err = c.whole(r.doing, res); err != nil {
+			return err
 		}
 		status = res.StatusCode
 		return nil

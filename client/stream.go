@@ -39,6 +39,8 @@ const (
 	connectTime = 10 * time.Second
 	// A server that has said nothing for twice its heartbeat and five seconds is taken for gone.
 	silentBeats, silentMore = 2, 5 * time.Second
+	// mostBeatMs is the longest heartbeat that is believed, a day: twice that is still a time that there is.
+	mostBeatMs = 24 * 60 * 60 * 1000
 )
 
 var errSilent = errors.New("nothing came any more, not even a heartbeat")
@@ -226,7 +228,7 @@ func (s *stream) connect(ctx context.Context) error {
 		}
 		if sub, is := f.(*SubscribedFrame); is {
 			s.met = true
-			silence.limit = silentBeats*time.Duration(sub.HeartbeatMs)*time.Millisecond + silentMore
+			silence.limit = silentBeats*time.Duration(max(0, min(sub.HeartbeatMs, mostBeatMs)))*time.Millisecond + silentMore
 		}
 		f, moved, over := s.course.note(f)
 		s.moved = s.moved || moved

@@ -279,7 +279,7 @@ func TestAStreamThatMakesNoSense(t *testing.T) {
 		"an endless line":  "data: " + strings.Repeat("x", 1000),
 	} {
 		c := dial(t, client.Options{URL: "http://x", MaxFrameBytes: 500, HTTP: &http.Client{Transport: carrier(func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Body: text(subscribed + said)}, nil
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: text(subscribed + said)}, nil
 		})}})
 		var last error
 		for _, err := range c.Stream(bounded(t), "s", client.StreamOptions{}) {
@@ -295,7 +295,7 @@ func TestAStreamThatMakesNoSense(t *testing.T) {
 func silence(said string) *http.Response {
 	r, w := io.Pipe()
 	go io.WriteString(w, said)
-	return &http.Response{StatusCode: 200, Body: r}
+	return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: r}
 }
 
 // A connection on which not even heartbeats come is given up, while a reader that takes its time is no reason; and the context ends whatever is waited for.

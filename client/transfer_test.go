@@ -73,7 +73,7 @@ func TestWorkThatTakesLong(t *testing.T) {
 		"cut off":     {`{"done":1,"total":2}` + "\n" + `{"rep`, []string{"1/2"}, func(err error) bool { _, ok := errors.AsType[*client.NetworkError](err); return ok }},
 	} {
 		cl := dial(t, client.Options{URL: "http://x", HTTP: &http.Client{Transport: carrier(func(*http.Request) (*http.Response, error) {
-			return &http.Response{StatusCode: 200, Body: text(c.answer)}, nil
+			return &http.Response{StatusCode: 200, Header: http.Header{"Content-Type": {"application/x-ndjson"}}, Body: text(c.answer)}, nil
 		})}})
 		var steps []string
 		r, err := cl.CheckStore(bounded(t), client.CheckOptions{Pages: true}, func(done, total int64) { steps = append(steps, fmt.Sprintf("%d/%d", done, total)) })
