@@ -293,14 +293,12 @@ export class Client {
     const r = get("ask whether the server is ready", "/readyz");
     const res = await this.#sender.raw(r, options.signal);
     if (res.status !== 200 && res.status !== 503) throw await errorOf(r.doing, res, options.signal);
-    let text = "";
+    const text = await this.#sender.text(r.doing, res, options.signal);
     try {
-      text = await res.text();
       const ready: unknown = JSON.parse(text);
       if (isObject(ready) && typeof ready["ready"] === "boolean") return ready as unknown as Readiness;
-    } catch (err) {
-      if (options.signal?.aborted) throw options.signal.reason;
-      if (!(err instanceof SyntaxError)) throw new NetworkError(r.doing, "reading the answer", err);
+    } catch {
+      // The same as JSON that says something else.
     }
     throw new AnswerError(r.doing, "it does not say whether it is ready");
   }

@@ -1,3 +1,4 @@
+import { Bytes } from "./bytes.js";
 import { AnswerError, FoldhostError, NetworkError, problemOf, textOf } from "./errors.js";
 import { LineSplitter, TooLongError } from "./lines.js";
 import { again, maxWait } from "./retry.js";
@@ -14,6 +15,8 @@ export interface ClientOptions {
   tries?: number | undefined;
   /** Bounds what is held of a stream or of a log that is read line by line: one frame, or one event. 64 MiB without, sixteen of the largest events that servers take by themselves. */
   maxFrameBytes?: number | undefined;
+  /** Bounds the answers that are read as a whole, which those of all other calls are: 256 MiB without. */
+  maxAnswerBytes?: number | undefined;
 }
 
 /** One call of the API. */
@@ -41,6 +44,7 @@ export class Sender {
   readonly base: URL;
   readonly tries: number;
   readonly maxFrameBytes: number;
+  readonly maxAnswerBytes: number;
   readonly #fetch: typeof fetch;
   readonly #token: string;
 
@@ -50,6 +54,7 @@ export class Sender {
     this.base = base;
     this.tries = options.tries ?? 6;
     this.maxFrameBytes = options.maxFrameBytes ?? 64 << 20;
+    this.maxAnswerBytes = options.maxAnswerBytes ?? 256 << 20;
     // Called as a method of anything else than the window, the fetch of browsers refuses.
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
     this.#token = options.token ?? "";
@@ -63,7 +68,8 @@ export class Sender {
     at.search = r.query?.toString() ?? "";
     const headers: Record<string, string> = { ...r.headers };
     if (this.#token !== "") headers["Authorization"] = `Bearer ${this.#token}`;
-    const init: RequestInit & { duplex?: "half" } = { method: r.method, headers, cache: "no-store", signal: signal ?? null };
+    // A redirect makes a GET of a POST, whose answer looks like that of the POST; and others would send what is for the server to a stranger.
+    const init: RequestInit & { duplex?: "half" } = { method: r.method, headers, cache: "no-store", redirect: "manual", signal: signal ?? null };
     if (r.json !== undefined) {
       headers["Content-Type"] = "application/json";
       init.body = r.json;
@@ -81,8 +87,15 @@ export class Sender {
   /** Sends a request once. The answer is a success, and its body has to be read or cancelled. */
   async send(r: Request, signal: AbortSignal | undefined): Promise<Response> {
     const res = await this.raw(r, signal);
-    if (res.ok) return res;
-    throw await errorOf(r.doing, res, signal);
+    if (!res.ok) throw await errorOf(r.doing, res, signal);
+    // A page that says that all is well is not to be taken for a stream that has nothing to say, or a log without events.
+    const want = r.headers?.["Accept"];
+    const kind = res.headers.get("Content-Type") ?? "";
+    if (want !== undefined && kind.split(";")[0]?.trim().toLowerCase() !== want) {
+      res.body?.cancel().catch(() => undefined);
+      throw new AnswerError(r.doing, `it is ${JSON.stringify(kind)} and not ${want}`);
+    }
+    return res;
   }
 
   /** send, again when that is safe. */
@@ -94,7 +107,7 @@ export class Sender {
   async call(r: Request, signal: AbortSignal | undefined): Promise<{ status: number; value: unknown }> {
     const { status, text } = await again(this.#triesOf(r), r.safe, signal, async () => {
       const res = await this.send(r, signal);
-      return { status: res.status, text: await textOfBody(r.doing, res, signal) };
+      return { status: res.status, text: await this.text(r.doing, res, signal) };
     });
     if (text === "") return { status, value: undefined };
     try {
@@ -109,6 +122,24 @@ export class Sender {
     const { value } = await this.call(r, signal);
     if (typeof value !== "object" || value === null) throw new AnswerError(r.doing, "it is no object");
     return value as T;
+  }
+
+  /** The body of an answer as a whole. */
+  async text(doing: string, res: Response, signal: AbortSignal | undefined): Promise<string> {
+    const reader = readerOf(res);
+    const body = new Bytes(this.maxAnswerBytes);
+    try {
+      for (;;) {
+        const part = (await reader.read()).value;
+        if (part === undefined) return new TextDecoder().decode(body.take());
+        if (!body.add(part)) break;
+      }
+    } catch (err) {
+      throw failed(doing, err, signal, `reading the answer: ${textOf(err)}`);
+    } finally {
+      reader.cancel().catch(() => undefined);
+    }
+    throw new AnswerError(doing, `it is longer than the ${this.maxAnswerBytes} bytes of maxAnswerBytes`);
   }
 
   /** The lines of a body, one after the other. A body that is cut off rejects with a NetworkError, and its last line comes to nobody. */
@@ -187,14 +218,6 @@ function parseBase(url: string | URL): URL {
   return base;
 }
 
-async function textOfBody(doing: string, res: Response, signal: AbortSignal | undefined): Promise<string> {
-  try {
-    return await res.text();
-  } catch (err) {
-    throw failed(doing, err, signal, `reading the answer: ${textOf(err)}`);
-  }
-}
-
 /** Reads an answer that is no success. */
 export async function errorOf(doing: string, res: Response, signal: AbortSignal | undefined): Promise<unknown> {
   const seconds = Number(res.headers.get("Retry-After") ?? "");
@@ -209,8 +232,16 @@ export async function errorOf(doing: string, res: Response, signal: AbortSignal 
       // Not one of foldhost, as below.
     }
   }
-  const said = `${res.status} ${res.statusText}`.trim();
-  return new FoldhostError(doing, res.status, { code: "", detail: `the answer is ${said}, and not one of foldhost` }, after);
+  return new FoldhostError(doing, res.status, { code: "", detail: `the answer is ${said(res)}, and not one of foldhost` }, after);
+}
+
+/** What an answer is that is not one of foldhost. */
+function said(res: Response): string {
+  // Pages are not told more.
+  if (res.type === "opaqueredirect") return "a redirect, which is not followed: take the URL of the server itself";
+  const status = `${res.status} ${res.statusText}`.trim();
+  const to = res.headers.get("Location");
+  return res.status >= 300 && res.status < 400 && to !== null ? `${status} to ${JSON.stringify(to)}, which is not followed: take the URL of the server itself` : status;
 }
 
 /** The first part of a body; what comes in place of a break is empty. */

@@ -36,6 +36,9 @@ export interface Followed {
 /** How long a server may take until its first frame, in ms. It waits for nothing before it. */
 const connectTime = 10_000;
 
+/** The longest heartbeat that is believed, a day in ms: timers of more than 24 days go off at once. */
+const maxHeartbeat = 86_400_000;
+
 /** What is followed, and where it stands. */
 export interface Course {
   readonly doing: string;
@@ -226,7 +229,7 @@ async function* connect(sender: Sender, course: Course, outer: AbortSignal | und
         const frame = frameOf(r.doing, message);
         if (frame === undefined) continue;
         // A server that has said nothing for twice its heartbeat and five seconds is taken for gone.
-        if (frame.type === "session/subscribed") watch.limit = 2 * frame.heartbeatMs + 5000;
+        if (frame.type === "session/subscribed") watch.limit = 2 * Math.max(0, Math.min(frame.heartbeatMs, maxHeartbeat)) + 5000;
         yield frame;
       }
     }

@@ -49,7 +49,11 @@ export function faked(answer: (asked: Asked, n: number) => Response | Promise<Re
     };
     init.signal?.throwIfAborted();
     asked.push(one);
-    return answer(one, asked.length - 1);
+    const res = await answer(one, asked.length - 1);
+    // What a test says nothing of is what was asked for.
+    const accept = one.headers.get("Accept");
+    if (accept !== null && !res.headers.has("Content-Type")) res.headers.set("Content-Type", accept);
+    return res;
   };
   return { client: new Client({ url: "http://x", ...options, fetch: fake as typeof fetch }), asked };
 }
@@ -70,7 +74,7 @@ export function broken(): Error {
   return new TypeError("terminated", { cause: new Error("other side closed") });
 }
 
-/** A stream of server-sent events that says something and then ends, breaks, or is silent until its request ends. */
+/** A body that says something and then ends, breaks, or is silent until its request ends. */
 export function said(text: string, then: "ends" | "breaks" | "is silent", signal?: AbortSignal): Response {
   const body = new ReadableStream<Uint8Array>({
     start(c) {
@@ -83,7 +87,7 @@ export function said(text: string, then: "ends" | "breaks" | "is silent", signal
       if (then === "breaks") c.error(broken());
     },
   });
-  return new Response(body, { headers: { "Content-Type": "text/event-stream" } });
+  return new Response(body);
 }
 
 /** A frame as servers write it. */
