@@ -191,11 +191,14 @@ func (f *pluginFlags) judge(cmd *cobra.Command, path, preset string, events []ev
 				paths = append(paths, p.Path)
 			}
 		}
+		if len(paths) == 0 {
+			return fmt.Errorf("there are no plugins in %s; foldhost plugin list --all says why each file is none", filepath.Clean(path))
+		}
 		if named, is := o.Config.Presets[preset]; is {
 			paths = slices.DeleteFunc(paths, func(p string) bool { _, has := named[discover.Name(p)]; return !has })
 		}
 		if len(paths) == 0 {
-			return fmt.Errorf("there are no plugins in %s; foldhost plugin list --all says why each file is none", filepath.Clean(path))
+			return fmt.Errorf("preset %q names none of the plugins in %s", preset, filepath.Clean(path))
 		}
 	}
 	bad := 0

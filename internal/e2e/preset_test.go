@@ -96,20 +96,23 @@ func TestPresets(t *testing.T) {
 
 // Given a preset with a config that its plugin does not take, then the commands that look at plugins name the place, and the rest serves.
 func TestAWrongConfigOfAPresetIsNamedWithItsPlace(t *testing.T) {
-	config := presetConfig(t, "  wrong: {todo: {config: {allowParallelInProgress: 1}}, title: {}}\n")
+	config := presetConfig(t, "  wrong: {todo: {config: {allowParallelInProgress: 1}}, title: {}}\n  empty: {}\n")
 	const place = "presets.wrong.todo.config.allowParallelInProgress"
 	r := foldhost(t, "", "plugin", "list", "--config", config).want(t, 1)
 	if !strings.Contains(r.stdout, place) || !strings.Contains(r.stdout, "(default), wrong") || !regexp.MustCompile(`^NAME .* TOOLS +SETS\n`).MatchString(r.stdout) || !strings.Contains(r.stdout, "todo of preset wrong (parked)") {
 		t.Errorf("the list is %s", r.stdout)
 	}
 	foldhost(t, "", "plugin", "list", "--config", config, "--preset", "single").want(t, 0)
-	if r := foldhost(t, "", "plugin", "list", "--config", config, "--preset", "none").want(t, 1); !strings.Contains(r.stderr, "single, wrong") {
+	if r := foldhost(t, "", "plugin", "list", "--config", config, "--preset", "none").want(t, 1); !strings.Contains(r.stderr, "empty, single, wrong") {
 		t.Errorf("an unknown preset: %s", r.stderr)
 	}
 	if r := foldhost(t, "", "plugin", "inspect", "--config", config, "--preset", "wrong", shippedPlugin("todo")).want(t, 1); !strings.Contains(r.stderr, place) {
 		t.Errorf("inspected: %s", r.stderr)
 	}
 	foldhost(t, "", "plugin", "validate", "--config", config, "--preset", "single", os.Getenv("FOLDHOST_PLUGIN_DIR")).want(t, 0)
+	if r := foldhost(t, "", "plugin", "validate", "--config", config, "--preset", "empty", os.Getenv("FOLDHOST_PLUGIN_DIR")).want(t, 1); !strings.Contains(r.stderr, `preset "empty" names none of the plugins in`) {
+		t.Errorf("a preset that names no plugin: %s%s", r.stdout, r.stderr)
+	}
 	if r := foldhost(t, "", "plugin", "validate", "--config", config, "--preset", "single", shippedPlugin("title")).want(t, 1); !strings.Contains(r.stderr, "does not name") {
 		t.Errorf("a plugin that the preset does not name: %s%s", r.stdout, r.stderr)
 	}
