@@ -37,10 +37,7 @@ type Client struct {
 // New makes a client. Nothing is sent. The error is about the options.
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)
-	if err != nil {
-		return nil, fmt.Errorf("the URL of a server: %w", err)
-	}
-	if base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("%q is not the URL of a server: it is like http://127.0.0.1:7420", o.URL)
 	}
 	base.Path = strings.TrimRight(base.Path, "/")

@@ -2,6 +2,7 @@ package client
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"math/rand/v2"
 	"net"
@@ -37,6 +38,9 @@ func passing(err error) bool {
 			return e.Code == ""
 		}
 		return false
+	}
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
+		return false // It will be the same certificate; who follows a session should hear of it.
 	}
 	_, ok := errors.AsType[*NetworkError](err)
 	return ok

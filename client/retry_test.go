@@ -2,10 +2,13 @@ package client_test
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"io"
+	"log"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -47,6 +50,28 @@ func TestAnAppendWhoseAnswerIsLostIsNotDoubled(t *testing.T) {
 	}
 	if now, err := c.Get(bounded(t), "s"); err != nil || now.Seq != 2 {
 		t.Errorf("the log has %d events, %v", now.Seq, err)
+	}
+}
+
+// A certificate that is not trusted will not be trusted a moment later: calls and streams end with it at once.
+func TestACertificateThatIsNotTrustedIsNotTriedAgain(t *testing.T) {
+	s := httptest.NewUnstartedServer(http.NotFoundHandler())
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.StartTLS()
+	defer s.Close()
+	var sent atomic.Int64
+	c := dial(t, client.Options{URL: s.URL, HTTP: &http.Client{Transport: carrier(func(r *http.Request) (*http.Response, error) {
+		sent.Add(1)
+		return http.DefaultTransport.RoundTrip(r)
+	})}})
+	var stranger x509.UnknownAuthorityError
+	if _, err := c.Get(bounded(t), "s"); !errors.As(err, &stranger) || sent.Load() != 1 {
+		t.Errorf("after %d tries: %v", sent.Load(), err)
+	}
+	for _, err := range c.Stream(bounded(t), "s", client.StreamOptions{}) {
+		if !errors.As(err, &stranger) || sent.Load() != 2 {
+			t.Errorf("a stream, after %d tries: %v", sent.Load(), err)
+		}
 	}
 }
 
