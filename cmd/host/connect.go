@@ -3,10 +3,12 @@ package main
 import (
 	"cmp"
 	"context"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -245,12 +247,22 @@ func guide(err error) error {
 	var no *noStoreError
 	var owner *sqlite.LockedError
 	var said *client.Error
+	var dial *net.OpError
+	var stranger x509.UnknownAuthorityError
 	way := ""
 	switch {
+	case errors.As(err, &stranger):
+		way = "SSL_CERT_FILE names a file of the certificates that are trusted, in PEM (on Linux)"
+	case errors.As(err, &dial) && dial.Op == "dial":
+		way = "nothing answers there: start a server, or name one with --url, or a data directory with --data"
 	case errors.As(err, &no):
 		way = "--data or $FOLDHOST_DATA names another directory; foldhost serve, import and session create make a store"
 	case errors.As(err, &owner) && owner.URL == "":
 		way = "it does not serve: wait until it has ended, or end it"
+	case errors.As(err, &said) && said.Code == client.CodeSessionNotFound:
+		way = "foldhost session list shows which there are"
+	case errors.As(err, &said) && said.Code == client.CodeSessionConflict:
+		way = "choose another id; import takes one as --id"
 	case errors.As(err, &said) && said.Status == http.StatusUnauthorized:
 		way = "--token-file or $FOLDHOST_TOKEN_FILE names the file whose first token is sent"
 	}

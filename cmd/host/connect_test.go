@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
+	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -60,6 +63,35 @@ func TestServersThatRefuse(t *testing.T) {
 			}
 			if (c.way != "") != (got.Error.Remedy != "") || !strings.Contains(got.Error.Remedy, c.way) {
 				t.Errorf("the way out is %q", got.Error.Remedy)
+			}
+		})
+	}
+}
+
+// Errors that people meet by a slip say what to do about it.
+func TestTheWayOut(t *testing.T) {
+	secure := httptest.NewUnstartedServer(http.NotFoundHandler())
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0)
+	secure.StartTLS()
+	defer secure.Close()
+	if err := guide(&client.NetworkError{Err: &net.OpError{Op: "dial", Err: errors.New("refused")}}); !strings.Contains(err.Error(), "--url") {
+		t.Errorf("where nobody listens: %v", err)
+	}
+	data := filepath.Join(t.TempDir(), "data")
+	call(t, "session", "create", "here", "--data", data)
+	for name, c := range map[string]struct {
+		args []string
+		way  string
+	}{
+		"a stranger's certificate": {[]string{"session", "list", "--url", secure.URL}, "SSL_CERT_FILE"},
+		"no such session":          {[]string{"session", "show", "gone", "--data", data}, "session list"},
+		"an id that is taken":      {[]string{"session", "create", "here", "--cwd", "/other", "--data", data}, "another id"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			out, err := call(t, append(c.args, "--json")...)
+			var got struct{ Error failure }
+			if json.Unmarshal([]byte(out), &got) != nil || !strings.Contains(got.Error.Remedy, c.way) {
+				t.Errorf("%s %v", out, err)
 			}
 		})
 	}

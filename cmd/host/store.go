@@ -144,7 +144,7 @@ func (o *offline) command(cmd *cobra.Command, run func(cmd *cobra.Command, args 
 func guideOffline(err error) error {
 	var target *sqlite.TargetError
 	if errors.As(err, &target) && errors.Is(err, fs.ErrExist) {
-		return &guidedError{err, "move it away, or name another directory with --data"}
+		return &guidedError{err, "a store is restored into a directory without one: name another with --data, or move that one away"}
 	}
 	return err
 }

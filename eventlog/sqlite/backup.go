@@ -58,6 +58,9 @@ type TargetError struct {
 }
 
 func (e *TargetError) Error() string {
+	if e.Err == fs.ErrExist {
+		return e.Path + " is there already, and is kept: name a new file"
+	}
 	return fmt.Sprintf("%s cannot be written: %v: name a new file in a directory with room", e.Path, e.Err)
 }
 

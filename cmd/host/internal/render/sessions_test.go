@@ -51,6 +51,19 @@ func TestSessionsAreHarmless(t *testing.T) {
 	}
 }
 
+// Each figure of a store stands in a column of its own.
+func TestStoreStats(t *testing.T) {
+	var out strings.Builder
+	if err := StoreStats(&out, &client.StoreStats{StoreID: "S", Boot: 3, Path: "/d/foldhost.db", Durability: "full", Logs: 1}); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"store       S, start 3\n", "file        /d/foldhost.db\n", "holds       1 session, 0 events\n"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("there is no line %q in\n%s", want, out.String())
+		}
+	}
+}
+
 func TestBytes(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 bytes", 1023: "1023 bytes", 1024: "1.0 KiB", 1536: "1.5 KiB", 5 << 20: "5.0 MiB", 1 << 40: "1.0 TiB", 1 << 62: "4.0 EiB"} {
 		if got := Bytes(n); got != want {

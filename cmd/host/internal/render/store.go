@@ -34,7 +34,7 @@ func StoreStats(w io.Writer, s *client.StoreStats) error {
 		{"size", fmt.Sprintf("%s, %s of it free, and %s not taken over yet", Bytes(s.Bytes), Bytes(s.Free), Bytes(s.WAL))},
 		{"since then", fmt.Sprintf("%s in %s with %s", count(s.Changes, "change"), count(s.Groups, "transaction"), count(s.Syncs, "sync"))},
 	} {
-		Printf(b, "%s%s\n", pad(fact[0], 12), fact[1])
+		Printf(b, "%-12s%s\n", fact[0], fact[1])
 	}
 	return b.Flush()
 }
