@@ -163,6 +163,7 @@ func (p *plugins) start(specs []planned, o PluginOptions, r *registry.Registry) 
 	}
 	deps := supervise.Deps{Launch: life.By(p.launcher), Registry: r, Logger: p.logger, Version: Version(), Ledger: &supervise.Ledger{}, Files: &supervise.Files{Dir: o.CacheDir},
 		Generation: &atomic.Uint64{}, Changed: p.changed, Released: p.released, HealthEvery: o.HealthEvery}
+	p.warnOfAbsent()
 	for name, preset := range p.presets {
 		r.SetMembers(name, preset.members)
 		for _, m := range preset.missing {
@@ -177,6 +178,22 @@ func (p *plugins) start(specs []planned, o PluginOptions, r *registry.Registry) 
 		one.Start()
 	}
 	return nil
+}
+
+// warnOfAbsent logs what an operator may take for a plugin that serves: one that the configuration names and that is not there, and a file that is refused.
+func (p *plugins) warnOfAbsent() {
+	named := map[string]bool{}
+	for _, one := range p.idle {
+		if one.State == PluginMissing {
+			named[one.Name] = true
+			p.logger.Warn("a plugin of the configuration is missing", "plugin", one.Name, "reason", one.Reason)
+		}
+	}
+	for _, f := range p.passed {
+		if f.Refused && !named[f.Name] {
+			p.logger.Warn("a file in the plugin directory is refused, and the host goes on without it", "plugin", f.Name, "reason", fmt.Sprintf("%s: %s; %s", f.Path, f.Reason, f.Remedy))
+		}
+	}
 }
 
 // changed makes the tables anew.

@@ -185,7 +185,7 @@ func (p *Process) askToStop() {
 		if p.endsWithin(p.spec.Timeouts.Exit) {
 			return
 		}
-	} else if p.alive.Err() == nil {
+	} else if code != codes.Unavailable && p.alive.Err() == nil { // One that ends by itself meanwhile, as after a config that it refuses, has nothing to drain.
 		p.logger.Warn("the plugin did not drain", "error", err)
 	}
 	p.child.terminate()

@@ -47,3 +47,38 @@ func TestReplaySaysWhichPluginFilesItRefused(t *testing.T) {
 		})
 	}
 }
+
+// A server goes on without a plugin that is missing, refused, or not content with its config, and its log says of each once what is wrong; of those that serve it says nothing.
+func TestServeLogsWhichPluginsItGoesOnWithout(t *testing.T) {
+	dir := t.TempDir()
+	for name, mode := range map[string]os.FileMode{"title": 0o755, "todo": 0o755, "tokenusage": 0o757} {
+		file, err := os.ReadFile(shippedPlugin(name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(dir, name), file, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config := write(t, "foldhost.yaml", "plugins: {titel: {}, todo: {config: {allowParallel: true}}}\n")
+	s := serve(t, filepath.Join(t.TempDir(), "data"), "--config", config, "--plugins", dir, "--log-format", "text")
+	s.kill()
+	log := s.stderr.String()
+	for _, want := range []string{
+		"a plugin of the configuration is missing: plugin=titel ",
+		"is refused, and the host goes on without it: plugin=tokenusage ",
+		"a plugin did not start: plugin=todo ",
+	} {
+		if strings.Count(log, want) != 1 {
+			t.Errorf("the log does not say %q once:\n%s", want, log)
+		}
+	}
+	for _, never := range []string{"drain", "plugin=title "} {
+		if strings.Contains(log, never) {
+			t.Errorf("the log says %q:\n%s", never, log)
+		}
+	}
+}
