@@ -174,7 +174,7 @@ func sortPlugins(all []Plugin) {
 			if !p.PresetOnly {
 				return ""
 			}
-			return strings.Join(p.Presets, ",")
+			return presetsText(p.Presets)
 		}
 		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(order(&a), order(&b)))
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/foldhost/foldhost/host/config"
@@ -113,7 +114,7 @@ func planPresets(file *config.File, standard []planned, missing func(place, plug
 	}
 	for i := range all {
 		if p := &all[i]; !p.standard {
-			p.Presets = strings.Join(p.presets, ",")
+			p.Presets = presetsText(p.presets)
 		}
 	}
 	slices.SortStableFunc(all, func(a, b planned) int {
@@ -173,4 +174,15 @@ func (p *plugins) set(name string) string {
 		return ""
 	}
 	return name
+}
+
+// presetsText names presets, separated by commas. One whose name has a comma or a quotation mark is quoted, so that no two lists are the same text.
+func presetsText(names []string) string {
+	texts := make([]string, len(names))
+	for i, name := range names {
+		if texts[i] = name; strings.ContainsAny(name, `,"`) {
+			texts[i] = strconv.Quote(name)
+		}
+	}
+	return strings.Join(texts, ",")
 }

@@ -27,7 +27,7 @@ type Stats struct {
 // PluginStats are those of one plugin with one config. Restarts counts its processes after the first, Deaths those that were up and failed.
 type PluginStats struct {
 	Name string
-	// Presets are those that it serves, sorted and separated by commas, where it does not serve the default set; else empty.
+	// Presets are those that it serves, sorted and separated by commas, where it does not serve the default set; else empty. A name with a comma or a quotation mark is quoted.
 	Presets          string
 	State            PluginState
 	Restarts, Deaths int
@@ -50,7 +50,7 @@ func (p *plugins) stats() (all []PluginStats) {
 		s := one.Facts()
 		st := PluginStats{Name: s.Name, State: PluginState(s.State), Restarts: s.Restarts, Deaths: s.Deaths}
 		if !one.standard {
-			st.Presets = strings.Join(one.presets, ",")
+			st.Presets = presetsText(one.presets)
 		}
 		all = append(all, st)
 	}
@@ -60,7 +60,7 @@ func (p *plugins) stats() (all []PluginStats) {
 	}
 	for name, preset := range p.presets {
 		for _, missing := range preset.lacking(residents) {
-			all = append(all, PluginStats{Name: missing.Name, Presets: name, State: missing.State})
+			all = append(all, PluginStats{Name: missing.Name, Presets: presetsText([]string{name}), State: missing.State})
 		}
 	}
 	slices.SortFunc(all, func(a, b PluginStats) int {

@@ -31,6 +31,7 @@ func TestPluginProcessesAreCounted(t *testing.T) {
 			"wrong": {Command: program}, "off": {Command: program, Disabled: true},
 		}, Presets: map[string]config.Preset{
 			"a": {"wrong": json.RawMessage(`{"x":1}`), "absent": nil}, "b": {"wrong": json.RawMessage(`{"x":1}`), "absent": nil},
+			"a,b": {"wrong": json.RawMessage(`{"x":2}`), "absent": nil}, `"`: {"wrong": json.RawMessage(`{"x":3}`)},
 		}}}
 	})
 	if err := w.host.WaitPlugins(t.Context()); err != nil {
@@ -42,6 +43,7 @@ func TestPluginProcessesAreCounted(t *testing.T) {
 	f := w.look()
 	for name, want := range map[string]float64{state("wrong", host.PluginReady): 1, state("wrong", host.PluginParked): 0, state("off", host.PluginDisabled): 1, state("off", host.PluginReady): 0,
 		`plugin_state{plugin="absent",presets="a",state="missing"}`: 1, `plugin_state{plugin="absent",presets="b",state="missing"}`: 1, `plugin_restarts_total{plugin="wrong",presets="a,b"}`: 0,
+		`plugin_restarts_total{plugin="wrong",presets="\"a,b\""}`: 0, `plugin_state{plugin="absent",presets="\"a,b\"",state="missing"}`: 1, `plugin_state{plugin="wrong",presets="\"\\\"\"",state="parked"}`: 1,
 		`plugin_restarts_total{plugin="wrong",presets=""}`: 0, `plugin_deaths_total{plugin="wrong",presets=""}`: 0} {
 		if got, there := f[ours+name]; !there || got != want {
 			t.Errorf("%s is %v (%v), want %v", name, got, there, want)
