@@ -90,7 +90,7 @@ func TestTheRequestsOfTheDocumentsWork(t *testing.T) {
 		t.Skip("skipped: curl is not here")
 	}
 	found := 0
-	for _, doc := range []string{"README.md", filepath.Join("docs", "server.md"), filepath.Join("docs", "operations.md")} {
+	for _, doc := range []string{"README.md", filepath.Join("docs", "events.md"), filepath.Join("docs", "server.md"), filepath.Join("docs", "operations.md")} {
 		t.Run(filepath.Base(doc), func(t *testing.T) {
 			s := serve(t, filepath.Join(t.TempDir(), "data"))
 			for _, line := range blockCommands(read(t, filepath.Join(root, doc)), "console") {
