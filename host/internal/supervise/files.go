@@ -66,12 +66,15 @@ func (f *Files) look(path string) *fileFacts {
 	return k
 }
 
-// Digest hashes a file, unless it was hashed before.
+// Digest hashes a file, unless it was hashed before: then it answers also where ctx has ended.
 func (f *Files) Digest(ctx context.Context, path string) (string, error) {
 	k := f.look(path)
 	if k == nil {
 		_, err := launch.Inspect(path)
 		return "", err
+	}
+	if digest := f.hashed(k); digest != "" {
+		return digest, nil
 	}
 	select {
 	case k.hashing <- struct{}{}:
@@ -79,10 +82,7 @@ func (f *Files) Digest(ctx context.Context, path string) (string, error) {
 		return "", ctx.Err()
 	}
 	defer func() { <-k.hashing }()
-	f.mu.Lock()
-	digest := k.digest
-	f.mu.Unlock()
-	if digest != "" {
+	if digest := f.hashed(k); digest != "" {
 		return digest, nil
 	}
 	file, err := launch.Inspect(path)
@@ -94,11 +94,17 @@ func (f *Files) Digest(ctx context.Context, path string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	digest = hex.EncodeToString(sum[:])
+	digest := hex.EncodeToString(sum[:])
 	f.mu.Lock()
 	k.digest = digest
 	f.mu.Unlock()
 	return digest, nil
+}
+
+func (f *Files) hashed(k *fileFacts) string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return k.digest
 }
 
 // variant tells apart what one file is started as: an interpreter is as many plugins as it is given scripts. Empty for no arguments and no
