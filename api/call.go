@@ -131,9 +131,25 @@ func (c *call) begin(status int, kind string) {
 	c.w.WriteHeader(status)
 }
 
-// write sends a part of a body. Who does not take it for WriteTimeout is given up.
+// pieceBytes is how much is written at once: 64 KiB. Each piece has its own time, so that who takes little gets what is large as well, if slowly.
+const pieceBytes = 64 << 10
+
+// write sends a part of a body. Who takes nothing of it for WriteTimeout is given up, and so is who takes less than a piece in that.
 func (c *call) write(part []byte) error {
-	c.conn.SetWriteDeadline(time.Now().Add(c.api.o.WriteTimeout)) // A writer that has none is in memory, and takes all.
-	_, err := c.w.Write(part)
-	return err
+	return inPieces(part, func(piece []byte) error {
+		c.conn.SetWriteDeadline(time.Now().Add(c.api.o.WriteTimeout)) // A writer that has none is in memory, and takes all.
+		_, err := c.w.Write(piece)
+		return err
+	})
+}
+
+// inPieces writes bytes a piece at a time, and nothing is one as well.
+func inPieces(bytes []byte, write func(piece []byte) error) error {
+	for len(bytes) > pieceBytes {
+		if err := write(bytes[:pieceBytes]); err != nil {
+			return err
+		}
+		bytes = bytes[pieceBytes:]
+	}
+	return write(bytes)
 }

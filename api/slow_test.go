@@ -3,6 +3,7 @@ package api_test
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -101,4 +102,41 @@ func TestWorkMayTakeLongerThanABody(t *testing.T) {
 		(<-done).want(200)
 		s.post("/v1/sessions/s/events", `{"type":"step","data":2}`).want(200)
 	})
+}
+
+// Who takes little gets what is large as well, however long that lasts: else it would be cut off each time in the same place. Who takes next to nothing is given up.
+func TestWhatIsLargeComesSlowly(t *testing.T) {
+	const size = 4 << 20
+	for name, path := range map[string]string{"a stream": "/v1/sessions/s/stream?after=-1&keys=", "an answer": "/v1/sessions/s/events"} {
+		for rate, whole := range map[int64]bool{32 << 10: true, 1: false} { // Bytes a second.
+			t.Run(fmt.Sprint(name, rate), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					s := serveInBubble(t)
+					defer s.close()
+					s.create("s")
+					s.post("/v1/sessions/s/events", `{"type":"large","data":"`+strings.Repeat("x", size-500)+`"}`).want(200)
+					ctx, cancel := context.WithCancel(t.Context())
+					defer cancel()
+					r, err := http.NewRequestWithContext(ctx, http.MethodGet, s.url+path, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					res, err := s.http.Do(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					defer res.Body.Close()
+					got := int64(0)
+					for began := time.Now(); err == nil && got < size-1000 && time.Since(began) < 2*time.Hour; time.Sleep(time.Second) {
+						var n int64
+						n, err = io.CopyN(io.Discard, res.Body, rate)
+						got += n
+					}
+					if whole != (got >= size-1000) {
+						t.Errorf("%d bytes came: %v", got, err)
+					}
+				})
+			})
+		}
+	}
 }

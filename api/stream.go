@@ -604,12 +604,15 @@ func (e *lateError) Unwrap() error { return e.error }
 // push sends bytes at once. The deadline is moved now and then and not each time, which costs as much as all else that is done to send a frame: so a reader that takes nothing is given up
 // after WriteTimeout, or an eighth later.
 func (st *stream) push(bytes []byte) error {
-	st.sent = time.Now()
-	if most := st.api.o.WriteTimeout; st.until.Sub(st.sent) < most {
-		st.until = st.sent.Add(most + most/8)
-		st.conn.SetWriteDeadline(st.until) // A writer that has none is in memory, and takes all.
-	}
-	_, err := st.w.Write(bytes)
+	err := inPieces(bytes, func(piece []byte) error {
+		st.sent = time.Now()
+		if most := st.api.o.WriteTimeout; st.until.Sub(st.sent) < most {
+			st.until = st.sent.Add(most + most/8)
+			st.conn.SetWriteDeadline(st.until) // A writer that has none is in memory, and takes all.
+		}
+		_, err := st.w.Write(piece)
+		return err
+	})
 	if err == nil {
 		err = st.conn.Flush()
 	}
