@@ -23,6 +23,9 @@ type frame struct {
 func (f *frame) Session() string       { return f.session }
 func (f *frame) JSON() json.RawMessage { return f.json }
 
+// String is JSON, for logs.
+func (f *frame) String() string { return string(f.json) }
+
 // SubscribedFrame begins each connection.
 type SubscribedFrame struct {
 	frame

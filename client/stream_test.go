@@ -217,7 +217,7 @@ func TestAStreamOutlivesItsServer(t *testing.T) {
 		t.Errorf("%+v", ev)
 	}
 	frameOf[*client.BaselineFrame](r)
-	if d := frameOf[*client.DeletedFrame](gone); d.Session() != "gone" || string(d.JSON()) != `{"type":"session/deleted","sessionId":"gone"}` {
+	if d := frameOf[*client.DeletedFrame](gone); d.Session() != "gone" || fmt.Sprint(d) != string(d.JSON()) || string(d.JSON()) != `{"type":"session/deleted","sessionId":"gone"}` {
 		t.Errorf("%+v", d)
 	}
 	gone.ended("")
