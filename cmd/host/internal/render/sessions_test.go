@@ -57,7 +57,7 @@ func TestStoreStats(t *testing.T) {
 	if err := StoreStats(&out, &client.StoreStats{StoreID: "S", Boot: 3, Path: "/d/foldhost.db", Durability: "full", Logs: 1}); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"store       S, start 3\n", "file        /d/foldhost.db\n", "holds       1 session, 0 events\n"} {
+	for _, want := range []string{"store       S, start 3\n", "file        /d/foldhost.db\n", "holds       1 session, 0 events\n", "since start "} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("there is no line %q in\n%s", want, out.String())
 		}

@@ -32,7 +32,7 @@ func StoreStats(w io.Writer, s *client.StoreStats) error {
 		{"deleted", fmt.Sprintf("%s still to be swept", count(s.Deleted, "session"))},
 		{"position", fmt.Sprint(s.Position)},
 		{"size", fmt.Sprintf("%s, %s of it free, and %s not taken over yet", Bytes(s.Bytes), Bytes(s.Free), Bytes(s.WAL))},
-		{"since then", fmt.Sprintf("%s in %s with %s", count(s.Changes, "change"), count(s.Groups, "transaction"), count(s.Syncs, "sync"))},
+		{"since start", fmt.Sprintf("%s in %s with %s", count(s.Changes, "change"), count(s.Groups, "transaction"), count(s.Syncs, "sync"))},
 	} {
 		Printf(b, "%-12s%s\n", fact[0], fact[1])
 	}
