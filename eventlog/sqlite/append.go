@@ -173,17 +173,25 @@ func (w *writer) keep(log int64, key, digest, answer string, c eventlog.Commit) 
 	if err := run(w.st.addKey, log, blob(key), blob(digest), c.First, c.Seq, c.Position, c.Time, kept); err != nil {
 		return err
 	}
-	if rand.IntN(forgetEvery) > 0 {
+	if rand.IntN(forgetEvery) > len(answer)/forgetFor {
 		return nil
 	}
 	return w.forget(log)
 }
 
 // forgetEvery is after how many keys of a log some are forgotten, on the average: a count of its own for each log would have to be kept somewhere. So many more than there
-// need be are a log's for a while.
-const forgetEvery = 256
+// need be are a log's for a while. Where they have answers it is sooner: each time that some 4 MiB have come, as forgetFor says.
+const (
+	forgetEvery = 256
+	forgetFor   = 4 << 20 / forgetEvery
+)
 
 // forget takes keys of a log that are old enough away, the oldest first and more than come meanwhile, but not so many that anybody waits for it.
 func (w *writer) forget(log int64) error {
-	return run(w.st.oldKeys, log, w.now-paging.KeyTime.Milliseconds(), paging.Keys-1, 2*forgetEvery)
+	before, kept := w.now-paging.KeyTime.Milliseconds(), int64(paging.Keys-1)
+	most, err := within(w.st.oldSizes, 2*forgetEvery, 2*forgetEvery*forgetFor, log, before, kept)
+	if err != nil {
+		return err
+	}
+	return run(w.st.oldKeys, log, before, kept, most)
 }

@@ -57,6 +57,8 @@ const (
 	sweepAlone = 2048
 	// 16: rows have up to a megabyte each.
 	sweepRows = 16
+	// sweepBytes bounds what is written over: each MiB costs some milliseconds, and events and answers may be large.
+	sweepBytes = 4 << 20
 )
 
 // collectAbandoned adds what was given up to the trash, and says whether there is any.
@@ -101,17 +103,38 @@ func (w *writer) sweep(alone bool) error {
 
 func (w *writer) sweepLog(log, slice int64) (done bool, err error) {
 	for _, part := range []struct {
-		st    *sqlite3.Stmt
-		limit int64
+		st, sizes *sqlite3.Stmt
+		limit     int64
 	}{
-		{w.st.sweepRows, sweepRows}, {w.st.sweepPast, sweepRows}, {w.st.sweepKeys, slice}, {w.st.sweepEvents, slice}, {w.st.sweepBulks, slice},
+		{w.st.sweepRows, nil, sweepRows}, {w.st.sweepPast, nil, sweepRows}, {w.st.sweepKeys, w.st.keySizes, slice}, {w.st.sweepEvents, w.st.eventSizes, slice}, {w.st.sweepBulks, nil, slice},
 	} {
-		if err := run(part.st, log, part.limit); err != nil {
+		limit := part.limit
+		if part.sizes != nil {
+			if limit, err = within(part.sizes, limit, sweepBytes, log); err != nil {
+				return false, err
+			}
+		}
+		if err := run(part.st, log, limit); err != nil {
 			return false, err
 		}
-		if w.c.Changes() >= part.limit {
+		if w.c.Changes() >= limit {
 			return false, nil
 		}
 	}
 	return true, run(w.st.dropTrash, log)
+}
+
+// within says how many of the records whose sizes a statement gives, at most so many, have so many bytes together, or are the first. Its last parameter is how many it gives.
+func within(sizes *sqlite3.Stmt, most, bytes int64, args ...any) (n int64, err error) {
+	n = most
+	looked := int64(0)
+	err = each(sizes, func(st *sqlite3.Stmt) (bool, error) {
+		if bytes -= st.ColumnInt64(0); bytes < 0 {
+			n = max(looked, 1)
+			return false, nil
+		}
+		looked++
+		return true, nil
+	}, append(args, most)...)
+	return n, err
 }

@@ -25,7 +25,7 @@ func TestOldKeysAreForgotten(t *testing.T) {
 			}
 			for i := range n {
 				w.position++
-				if err := run(w.st.addKey, l.n, blob(fmt.Sprint(at, "-", i)), blob("d"), int64(0), int64(1), w.position, at); err != nil {
+				if err := run(w.st.addKey, l.n, blob(fmt.Sprint(at, "-", i)), blob("d"), int64(0), int64(1), w.position, at, []byte(nil)); err != nil {
 					return err
 				}
 			}
@@ -75,6 +75,24 @@ func TestOldKeysAreForgotten(t *testing.T) {
 	forget("b")
 	if known("b", old, 0) || !known("b", old, 1) {
 		t.Error("beyond the last 1,000 one is forgotten")
+	}
+
+	// Those that stand alone have no place in the log that tells which came first.
+	create(t, s, "c")
+	if err := s.change(nowhere, 0, func(w *writer) error {
+		l, err := w.head("c")
+		for i := range 1400 {
+			if err == nil {
+				err = run(w.st.addKey, l.n, blob(fmt.Sprint("0-", i)), blob("d"), int64(0), int64(0), l.position, old+int64(i), []byte(nil))
+			}
+		}
+		return err
+	}); err != nil {
+		t.Fatal(err)
+	}
+	forget("c")
+	if known("c", 0, 399) || !known("c", 0, 400) {
+		t.Errorf("of 1,400 that stand alone the 400th is known: %v, and the one after it: %v", known("c", 0, 399), known("c", 0, 400))
 	}
 }
 

@@ -115,6 +115,8 @@ CREATE TABLE meta (
 	`
 -- What a request was answered with; NULL where its commit tells.
 ALTER TABLE keys ADD COLUMN answer BLOB;
+DROP INDEX keys_by_age;
+CREATE INDEX keys_by_age ON keys (log, time, position);
 `,
 }
 

@@ -61,19 +61,25 @@ type writer struct {
 
 // statements of the writer.
 type statements struct {
-	begin, commit, rollback      *sqlite3.Stmt
-	log, key, typ                *sqlite3.Stmt
-	addEvent, addType, addKey    *sqlite3.Stmt
-	addLog, addHead, addBulk     *sqlite3.Stmt
-	moveHead                     *sqlite3.Stmt
-	dropLog, dropHead            *sqlite3.Stmt
-	addTrash, dropTrash, meta    *sqlite3.Stmt
-	sweepEvents, sweepKeys       *sqlite3.Stmt
-	sweepRows, sweepPast         *sqlite3.Stmt
-	sweepBulks, oldKeys          *sqlite3.Stmt
-	addRow, dropRow, dropRows    *sqlite3.Stmt
-	addPast, dropPast, dropPasts *sqlite3.Stmt
+	begin, commit, rollback        *sqlite3.Stmt
+	log, key, typ                  *sqlite3.Stmt
+	addEvent, addType, addKey      *sqlite3.Stmt
+	addLog, addHead, addBulk       *sqlite3.Stmt
+	moveHead                       *sqlite3.Stmt
+	dropLog, dropHead              *sqlite3.Stmt
+	addTrash, dropTrash, meta      *sqlite3.Stmt
+	sweepEvents, sweepKeys         *sqlite3.Stmt
+	sweepRows, sweepPast           *sqlite3.Stmt
+	sweepBulks, oldKeys            *sqlite3.Stmt
+	eventSizes, keySizes, oldSizes *sqlite3.Stmt
+	addRow, dropRow, dropRows      *sqlite3.Stmt
+	addPast, dropPast, dropPasts   *sqlite3.Stmt
 }
+
+// oldest are the keys of a log from before a time and not among its last, of which so many may be, the oldest first. Positions alone do not tell: a request that appends nothing has that of the last
+// event.
+const oldest = `FROM keys WHERE log = ?1 AND time < ?2
+	AND (time, position) < (SELECT time, position FROM keys WHERE log = ?1 ORDER BY time DESC, position DESC LIMIT 1 OFFSET ?3) ORDER BY time, position LIMIT ?4`
 
 func newWriter(s *Store, c *conn, walPages int) *writer {
 	return &writer{
@@ -101,8 +107,8 @@ func (w *writer) prepare() (err error) {
 		&st.addEvent: "INSERT INTO events (id, log, seq, type, time, data, extra, sum) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
 		&st.addType:  "INSERT INTO types (name) VALUES (?)",
 		&st.addKey:   "INSERT INTO keys (log, key, digest, first, seq, position, time, answer) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
-		&st.oldKeys: `DELETE FROM keys WHERE log = ?1 AND key IN (SELECT key FROM keys WHERE log = ?1 AND time < ?2
-			AND position < (SELECT position FROM keys WHERE log = ?1 ORDER BY position DESC LIMIT 1 OFFSET ?3) ORDER BY position LIMIT ?4)`,
+		&st.oldKeys:  "DELETE FROM keys WHERE log = ?1 AND key IN (SELECT key " + oldest + ")",
+		&st.oldSizes: "SELECT ifnull(length(answer), 0) " + oldest,
 		&st.addLog:   "INSERT INTO logs (n, id, incarnation, header, first_live, sum) VALUES (?, ?, ?, ?, ?, ?)",
 		&st.addHead:  "INSERT INTO heads (log, seq, position, updated, sum) VALUES (?, ?, ?, ?, ?)",
 		&st.addBulk:  "INSERT INTO bulks (position, log, events) VALUES (?, ?, ?)",
@@ -124,10 +130,13 @@ func (w *writer) prepare() (err error) {
 		&st.dropPasts: "DELETE FROM past WHERE log = ?",
 
 		&st.sweepEvents: "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE log = ? ORDER BY seq DESC LIMIT ?)",
-		&st.sweepKeys:   "DELETE FROM keys WHERE log = ?1 AND key IN (SELECT key FROM keys WHERE log = ?1 LIMIT ?2)",
+		&st.sweepKeys:   "DELETE FROM keys WHERE log = ?1 AND key IN (SELECT key FROM keys WHERE log = ?1 ORDER BY time, position LIMIT ?2)",
 		&st.sweepRows:   "DELETE FROM rows WHERE id IN (SELECT id FROM rows WHERE log = ? LIMIT ?)",
 		&st.sweepPast:   "DELETE FROM past WHERE id IN (SELECT id FROM past WHERE log = ? LIMIT ?)",
 		&st.sweepBulks:  "DELETE FROM bulks WHERE log = ? AND ? > 0",
+		// Sizes of what the statements beside them delete, in the order in which they do.
+		&st.eventSizes: "SELECT length(data) + ifnull(length(extra), 0) FROM events WHERE log = ? ORDER BY seq DESC LIMIT ?",
+		&st.keySizes:   "SELECT ifnull(length(answer), 0) FROM keys WHERE log = ?1 ORDER BY time, position LIMIT ?2",
 	})
 	if err != nil {
 		return err
