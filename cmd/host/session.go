@@ -313,7 +313,7 @@ func sessionAppendCommand() *cobra.Command {
 	expected := int64(0)
 	cmd := &cobra.Command{
 		Use: "append ID [EVENT…]", Short: "Append events, all or none", Args: cobra.MinimumNArgs(1),
-		Long: "append takes events as JSON, each {\"type\", \"data\"} and what else docs/server.md names: from the arguments, or from standard input,\n" +
+		Long: "append takes events as JSON, each {\"type\", \"data\"} and what else docs/events.md names: from the arguments, or from standard input,\n" +
 			"one or one a line. All are appended together, or none.",
 		Example: "  foldhost session append first '{\"type\":\"session/title\",\"data\":{\"title\":\"A session\"}}'\n  foldhost session append first --expected-seq 4 < events.jsonl",
 	}
@@ -422,7 +422,7 @@ func sessionCompactCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "compact ID START END [MESSAGE]", Short: "Put one message in the place of a range of the surface", Args: cobra.RangeArgs(3, 4),
 		Long: "compact replaces the nodes of the surface from the seq START to the seq END by one message, which is JSON, from the argument or from\n" +
-			"standard input. The events stay in the log.",
+			"standard input; docs/events.md has its form. The events stay in the log.",
 		Example: "  foldhost session compact first 3 17 < summary.json",
 	}
 	var c client.Compaction
