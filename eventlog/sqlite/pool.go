@@ -64,8 +64,13 @@ func (p *pool) read(ctx context.Context, f func(*reader) error) error {
 		}
 		return r.transaction(ctx, f)
 	})
-	if errors.Is(err, errPanic) {
+	switch {
+	case errors.Is(err, errPanic):
 		// What state it is in nobody knows; its memory is given up.
+		r = nil
+	case r != nil && !r.c.GetAutocommit():
+		// Its transaction did not end: no other could begin, and it would see the same state for ever.
+		_ = r.c.close()
 		r = nil
 	}
 	p.slots <- r
@@ -130,11 +135,12 @@ func (r *reader) prepare() error {
 
 // transaction runs f over one state of the database.
 func (r *reader) transaction(ctx context.Context, f func(*reader) error) error {
-	r.c.SetInterrupt(ctx)
-	defer r.c.SetInterrupt(context.Background())
+	// BEGIN and ROLLBACK take no time, and are not to be interrupted: a statement that is may be done all the same, and the transaction would be there without an end.
 	if err := run(r.begin); err != nil {
 		return err
 	}
+	r.c.SetInterrupt(ctx)
+	defer r.c.SetInterrupt(context.Background())
 	err := f(r)
 	r.c.SetInterrupt(context.Background())
 	if ending := run(r.end); err == nil {
