@@ -77,6 +77,7 @@ func (c *call) pages(s *session.Session, from, to, limit int64, types []string, 
 			out = write(n, &page.Events[i], out)
 			n++
 		}
+		clear(page.Events) // They are in what is written, which a slow reader may take for long.
 		if err := c.write(out); err != nil {
 			return 0, err
 		}

@@ -519,6 +519,7 @@ func (st *stream) send(p *part) error {
 	st.gather()
 	st.out = p.frames.event(st.out, ev, m)
 	p.pos, p.events = ev.Seq, p.events[1:]
+	*ev = event.Event{} // It is in the frame, which a slow reader may hold for long.
 	return st.flushFull()
 }
 
