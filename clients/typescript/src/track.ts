@@ -4,7 +4,7 @@ import type { Frame } from "./frames.js";
 import { Store } from "./store.js";
 import type { StreamOptions } from "./stream.js";
 
-/** How to keep a store. Events are not asked for, unless events says which. */
+/** How to keep a store. Events are not asked for, unless events says which. Without tries it is never given up, also where there was no connection yet: a page may be there before its server. */
 export interface TrackOptions extends StreamOptions {
   /** The store to keep; a new one without. */
   store?: Store | undefined;
@@ -31,7 +31,7 @@ export interface Tracked {
   readonly ready: Promise<void>;
   /** Resolves once it is over, in whichever way. */
   readonly done: Promise<void>;
-  /** Has f called when the state has changed. The function that it gives ends that. */
+  /** Has f called when the state has changed, or the error of one that is still connecting. The function that it gives ends that. */
   onState(f: (state: TrackState) => void): () => void;
   /** Ends it. The store keeps what it has. Of several sessions on one connection it ends the one. */
   close(): void;
@@ -108,6 +108,7 @@ class Tracking implements Tracked {
     if (this.over) return;
     this.error = err;
     if (this.state === "live") this.#become("broken");
+    else this.#tell();
   }
 
   end(state: TrackState, err: unknown): void {
@@ -122,7 +123,11 @@ class Tracking implements Tracked {
   #become(state: TrackState): void {
     if (state === this.state) return;
     this.state = state;
-    for (const f of [...this.#listeners]) f(state);
+    this.#tell();
+  }
+
+  #tell(): void {
+    for (const f of [...this.#listeners]) f(this.state);
   }
 }
 
@@ -162,7 +167,7 @@ async function run(all: Tracking[], aborter: AbortController, options: TrackOpti
       after: options.after,
       events: options.events ?? [],
       keys: options.keys,
-      tries: options.tries,
+      tries: options.tries ?? Infinity,
       signal: aborter.signal,
       onBroken: (err, wait) => {
         all.forEach((one) => one.broken(err));

@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { mock, test, type TestContext } from "node:test";
 
 import { AnswerError, Client, FoldhostError, fromStart, NetworkError, Store, type Frame, type StreamOptions } from "../src/index.js";
-import { all, baseline, broken, dice, encode, event, faked, frame, inNoTime, json, problem, said, settle, subscribed } from "./kit.js";
+import { all, baseline, broken, dice, encode, event, faked, frame, inNoTime, json, problem, refused, said, settle, subscribed } from "./kit.js";
 
 const brief = (f: Frame): string => `${f.sessionId} ${f.type.slice("session/".length)}${"position" in f ? ` ${f.position}` : ""}`;
 
@@ -395,6 +395,25 @@ test("what is tracked can be closed, by itself or by a signal, and says why it f
   const unknown = faked(() => problem(404, { code: "session-not-found", detail: "d" })).client.track("s");
   await unknown.done;
   assert.equal(unknown.state, "unknown");
+});
+
+test("what is tracked waits for a server that is not there yet, and says so, unless it is to give up", async () => {
+  const heard: string[] = [];
+  await inNoTime(async () => {
+    const { client } = faked(({ signal }, n) => {
+      if (n < 20) throw refused();
+      return said(subscribed() + baseline(4, { a: 1 }), "is silent", signal);
+    });
+    const one = client.track("s");
+    one.onState((state) => heard.push(`${state} ${one.error instanceof NetworkError}`));
+    await one.ready;
+    one.close();
+    await one.done;
+    const given = faked(() => { throw refused(); }).client.track("s", { tries: 3 });
+    await assert.rejects(given.ready, NetworkError);
+    assert.equal(given.state, "failed");
+  });
+  assert.deepEqual([heard.slice(0, -2).every((x) => x === "connecting true"), heard.length > 18, heard.slice(-2)], [true, true, ["live false", "closed false"]]);
 });
 
 test("the store of chosen keys takes only what it was sent for a part", async () => {
