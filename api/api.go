@@ -31,7 +31,7 @@ type Options struct {
 	MaxBodyBytes int64
 	// BodyTimeout is how long a body may take to come, and one that is imported may pause; WriteTimeout how long a reader may take nothing of what is sent to it; 0 is 1 minute and 30 s.
 	BodyTimeout, WriteTimeout time.Duration
-	// MaxConnections is how many connections Serve holds at once; others wait until one ends. 0 is any number.
+	// MaxConnections is how many connections Serve holds at once; for others one without a request ends, or they wait until one does. 0 is any number.
 	MaxConnections int
 	// Heartbeat is the time between the comments of a stream that has nothing else to say; 0 is 15 s, half of what proxies give up after.
 	Heartbeat time.Duration

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"container/list"
 	"log/slog"
 	"net"
 	"net/http"
@@ -8,8 +9,9 @@ import (
 	"time"
 )
 
-// bounded is a listener that holds so many connections at once. Who comes when there are as many waits where the system lets them wait, until one ends: the files that a process may open are the
-// store's and the plugins' too, and a connection less is the smallest harm.
+// bounded is a listener that holds so many connections at once. When there are as many one that is kept without a request ends, the one that has been longest: it needs no token, and would else
+// keep out those who ask something. Where there is none, who comes waits where the system lets them wait, until one ends: the files that a process may open are the store's and the plugins' too, and
+// a connection less is the smallest harm.
 type bounded struct {
 	net.Listener
 	log *slog.Logger
@@ -19,10 +21,16 @@ type bounded struct {
 	once   sync.Once
 	// told is when a full house was logged last. Accept alone touches it.
 	told time.Time
+
+	// mu guards the rest: the connections without a request, the one that has been for longest first, and whether one of them is to end.
+	mu     sync.Mutex
+	idle   *list.List
+	places map[net.Conn]*list.Element
+	wanted bool
 }
 
 func newBounded(l net.Listener, n int, log *slog.Logger) *bounded {
-	return &bounded{Listener: l, log: log, room: make(chan struct{}, n), closed: make(chan struct{})}
+	return &bounded{Listener: l, log: log, room: make(chan struct{}, n), closed: make(chan struct{}), idle: list.New(), places: map[net.Conn]*list.Element{}}
 }
 
 // Accept implements net.Listener. It is not for concurrent use; http.Server calls it on one goroutine.
@@ -34,6 +42,8 @@ func (b *bounded) Accept() (net.Conn, error) {
 			b.told = now
 			b.log.Warn("as many connections are open as there may be, and more wait: let the process open more files (ulimit -n)", "connections", cap(b.room))
 		}
+		b.want(true)
+		defer b.want(false)
 		select {
 		case b.room <- struct{}{}:
 		case <-b.closed:
@@ -47,8 +57,44 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return c, err
 }
 
+// want says whether a connection without a request is to end.
+func (b *bounded) want(wanted bool) {
+	b.mu.Lock()
+	b.wanted = wanted
+	one := b.spare()
+	b.mu.Unlock()
+	if one != nil {
+		one.Close()
+	}
+}
+
+// spare takes the connection that is to end, if one is to and there is one. mu is held.
+func (b *bounded) spare() net.Conn {
+	first := b.idle.Front()
+	if !b.wanted || first == nil {
+		return nil
+	}
+	b.wanted = false
+	one := b.idle.Remove(first).(net.Conn)
+	delete(b.places, one)
+	return one
+}
+
 // state hears of every connection, as http.Server tells it, and makes room when one ends.
-func (b *bounded) state(_ net.Conn, s http.ConnState) {
+func (b *bounded) state(c net.Conn, s http.ConnState) {
+	b.mu.Lock()
+	if at := b.places[c]; at != nil {
+		b.idle.Remove(at)
+		delete(b.places, c)
+	}
+	if s == http.StateIdle {
+		b.places[c] = b.idle.PushBack(c)
+	}
+	one := b.spare()
+	b.mu.Unlock()
+	if one != nil {
+		one.Close()
+	}
 	if s == http.StateClosed || s == http.StateHijacked {
 		<-b.room
 	}

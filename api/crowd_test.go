@@ -239,8 +239,56 @@ func TestAFullHouse(t *testing.T) {
 		early = false
 		conns[0].Close()
 		answered().want(200)
-		end() // It is full again: two streams, and the connection of that answer.
-		conns[1].Close()
-		conns[2].Close()
+		conns[0] = plain(t, l, "/v1/sessions/s/stream")
+		go io.Copy(io.Discard, conns[0])
+		synctest.Wait()
+		end() // It is full again.
+		for _, c := range conns {
+			c.Close()
+		}
+	})
+}
+
+// Given as many connections as the server may have, of which some are kept without a request, which needs no token, then who comes next is served at once, and the one that was kept for longest ends.
+func TestAFullHouseOfNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, l, end := inService(t, func(o *options) { o.api = api.Options{MaxConnections: 3} })
+		defer s.close()
+		s.create("s")
+		s.http.CloseIdleConnections()
+		synctest.Wait()
+		stream := plain(t, l, "/v1/sessions/s/stream")
+		go io.Copy(io.Discard, stream)
+		began := time.Now()
+		var kept []*bufio.Reader
+		for range 5 {
+			c := plain(t, l, "/healthz")
+			defer c.Close()
+			in := bufio.NewReader(c)
+			res, err := http.ReadResponse(in, nil)
+			if err != nil || res.StatusCode != 200 {
+				t.Fatalf("%v: %v", res, err)
+			}
+			io.Copy(io.Discard, res.Body)
+			kept = append(kept, in)
+			synctest.Wait()
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("it took %v", took)
+		}
+		for i, in := range kept[:3] {
+			if _, err := in.ReadByte(); err == nil {
+				t.Errorf("%d is still there", i)
+			}
+		}
+		if n := s.api.Followers(); n != 1 {
+			t.Errorf("%d follow", n)
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("those before the last ended after %v", took)
+		}
+		stream.Close()
+		end()
 	})
 }
