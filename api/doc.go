@@ -82,6 +82,8 @@
 //     again, since it was said before the first id.
 //   - A unit is registered or released: a new key is told to nobody by itself, so the feed's word about registrations makes every stream compare a snapshot.
 //   - The listener of the registry is taken away and another added: what the first still says comes with its number, and is not heard.
+//   - A bell that rings for nothing, as for a heartbeat: a round in which nothing was published, changed or lost since the one before reads no log. What that one has not read was not published when it
+//     began, and is counted when it is.
 //   - Stop: every bell rings, and a stream looks whether the server stops before it waits; one that begins to follow meanwhile looks after that. Streams and reads that wait end, with whole frames. Appends that wait for their turn are finished.
 //
 // # Idempotency

@@ -36,9 +36,9 @@ type hub struct {
 type topic struct {
 	mu        sync.Mutex
 	followers map[*follower]struct{}
-	// version counts the changes; latest has the last one of each key.
-	version uint64
-	latest  map[string]*stamped
+	// version counts the changes; latest has the last one of each key. commits counts what was published.
+	version, commits uint64
+	latest           map[string]*stamped
 	// recent is kept while some of the followers want events, which listeners counts.
 	recent    recent
 	listeners int
@@ -78,8 +78,8 @@ type follower struct {
 	topic *topic
 	wants wants
 	bell  chan struct{}
-	// seen and units are how far take has come.
-	seen, units uint64
+	// seen, commits and units are how far take has come.
+	seen, commits, units uint64
 }
 
 func newHub(sessions *session.Set, r *registry.Registry) *hub {
@@ -120,7 +120,7 @@ func (h *hub) follow(id string, w wants, bell chan struct{}) *follower {
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	f.topic, f.seen, f.units = t, t.version, t.units
+	f.topic, f.seen, f.commits, f.units = t, t.version, t.commits, t.units
 	t.followers[f] = struct{}{}
 	switch {
 	case w.events && w.positions:
@@ -170,6 +170,7 @@ func (h *hub) published(s *session.Session, events []event.Event) {
 	if t := h.topics[s.ID()]; t != nil {
 		t.mu.Lock()
 		defer t.mu.Unlock()
+		t.commits++
 		if t.listeners > 0 {
 			t.recent.add(s.Incarnation(), events)
 		}
@@ -241,8 +242,9 @@ func (h *hub) changed(listener int, c registry.Change) {
 	}
 }
 
-// take gives what has changed in a life of the session since the last call, the latest of each key, by seq and then key. units says that registrations changed.
-func (f *follower) take(incarnation string) (changes []*stamped, units bool) {
+// take gives what has changed in a life of the session since the last call, the latest of each key, by seq and then key. events says that something was published, and units that registrations
+// changed.
+func (f *follower) take(incarnation string) (changes []*stamped, events, units bool) {
 	t := f.topic
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -251,10 +253,10 @@ func (f *follower) take(incarnation string) (changes []*stamped, units bool) {
 			changes = append(changes, c)
 		}
 	}
-	units = t.units > f.units
-	f.seen, f.units = t.version, t.units
+	events, units = t.commits > f.commits, t.units > f.units
+	f.seen, f.commits, f.units = t.version, t.commits, t.units
 	slices.SortFunc(changes, func(a, b *stamped) int { return cmp.Or(cmp.Compare(a.Seq, b.Seq), cmp.Compare(a.Key, b.Key)) })
-	return changes, units
+	return changes, events, units
 }
 
 // recent gives the events of a life behind a seq, if all up to least are held; else the log has to be read.

@@ -251,11 +251,14 @@ func (st *stream) baseline(p *part) {
 // round sends what there is: first the events, then the values that they caused.
 func (st *stream) round(ctx context.Context) error {
 	// Values are taken before the logs are read, so that the logs have every event that they contain. What is newer by then is for the next round.
+	quiet := true
 	for _, p := range st.parts {
 		if p.gone {
 			continue
 		}
-		p.changes, p.look = p.follower.take(p.session.Incarnation())
+		var events bool
+		p.changes, events, p.look = p.follower.take(p.session.Incarnation())
+		quiet = quiet && !events && !p.look && !p.again && len(p.changes) == 0
 		if p.look = p.look || p.again; p.look {
 			p.again = false
 			if err := st.cut(ctx, p, -1); err != nil {
@@ -263,8 +266,11 @@ func (st *stream) round(ctx context.Context) error {
 			}
 		}
 	}
-	if err := st.pull(ctx); err != nil {
-		return err
+	// The logs were read to their ends after what was published before was counted, so what is committed and not sent is still to be published: it rings.
+	if !quiet {
+		if err := st.pull(ctx); err != nil {
+			return err
+		}
 	}
 	for _, p := range st.parts {
 		if p.gone {

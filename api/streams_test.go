@@ -968,3 +968,47 @@ func TestManySessionsCutAndResumed(t *testing.T) {
 		r.read(caughtUp)
 	})
 }
+
+// Streams whose sessions are quiet ask the store nothing: neither while nothing happens, nor when a heartbeat is due, nor when it is others that are not quiet.
+func TestQuietStreamsReadNothing(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := &countedReads{Store: memory.New()}
+		s := serveInBubble(t, func(o *options) { o.store, o.units, o.api.Heartbeat = store, nil, 5*time.Second })
+		defer s.close()
+		for _, id := range []string{"a", "b", "never", "other"} {
+			s.create(id)
+		}
+		var reading sync.WaitGroup
+		defer reading.Wait()
+		var got [5]atomic.Int64
+		for i, path := range []string{"/v1/sessions/a/stream", "/v1/sessions/never/stream", "/v1/sessions/a/stream?events=none", "/v1/stream?session=a&session=b", "/v1/stream?session=never"} {
+			f := s.open("GET", path, "")
+			defer f.end()
+			reading.Go(func() {
+				for line, err := f.lines.ReadString('\n'); err == nil; line, err = f.lines.ReadString('\n') {
+					if strings.Contains(line, `"seq":3`) {
+						got[i].Add(1)
+					}
+				}
+			})
+		}
+		s.step("a", 3)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		for range 5 {
+			s.step("other", 1)
+			synctest.Wait()
+			store.reads.Store(0)
+			time.Sleep(5 * time.Second)
+			synctest.Wait()
+			if n := store.reads.Load(); n > 0 {
+				t.Errorf("%d reads at a heartbeat", n)
+			}
+		}
+		s.step("a", 1)
+		synctest.Wait()
+		if a, row := got[0].Load(), got[3].Load(); a != 1 || row != 1 {
+			t.Errorf("what is appended then comes %d and %d times", a, row)
+		}
+	})
+}
