@@ -90,7 +90,9 @@ func (c *call) appended(s *session.Session, seq int64, events []event.Event, wan
 		block, err := c.api.host.Snapshot(c.r.Context(), s, narrow(keys)...)
 		if err != nil {
 			// The events are in the log, and whoever hears of an error appends them again.
-			c.api.o.Logger.Warn("values could not be given with an append", "session", s.ID(), "error", err)
+			if c.r.Context().Err() == nil { // Else nobody is there to miss them.
+				c.log().Warn("values could not be given with an append", "error", err)
+			}
 			return c.json(http.StatusOK, append(out, '}'))
 		}
 		out = block.AppendJSON(append(out, `,"projections":`...))

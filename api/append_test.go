@@ -1,8 +1,11 @@
 package api_test
 
 import (
+	"bytes"
+	"context"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -10,6 +13,8 @@ import (
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog/logtest"
 	"github.com/foldhost/foldhost/eventlog/memory"
+	"github.com/foldhost/foldhost/session"
+	"github.com/foldhost/foldhost/unit"
 )
 
 func message(id string) string {
@@ -173,4 +178,27 @@ func TestConcurrentAppends(t *testing.T) {
 		}
 	}
 	s.get("/v1/sessions/s/projections").want(200).same(`{"epoch":"*","gen":"*","asOfSeq":99,"values":{"steps":100},"revs":"*"}`)
+}
+
+// Given a caller who leaves once the events are in the log, nobody is told that the values, which nobody waits for, were not there.
+func TestWhoLeavesIsNoTrouble(t *testing.T) {
+	ctx, leave := context.WithCancel(t.Context())
+	var log bytes.Buffer
+	o := options{store: memory.New(), units: []unit.Definition{counter("steps", "step")}, log: &log}
+	o.observe = func(context.Context, *session.Session, []event.Event) { leave() }
+	s := compose(t, o)
+	send := func(ctx context.Context, path, body string) {
+		r := httptest.NewRequestWithContext(ctx, http.MethodPost, path, strings.NewReader(body))
+		r.Header.Set("Content-Type", "application/json")
+		s.api.ServeHTTP(httptest.NewRecorder(), r)
+	}
+	send(t.Context(), "/v1/sessions", `{"id":"s"}`)
+	send(ctx, "/v1/sessions/s/events?projections=steps", `{"type":"step","data":1}`)
+	if _, info, err := s.host.Sessions().Find(t.Context(), "s"); err != nil || info.Seq != 1 {
+		t.Errorf("%+v: %v", info, err)
+	}
+	s.close()
+	if text := log.String(); ctx.Err() == nil || strings.Contains(text, "level=WARN") || strings.Contains(text, "level=ERROR") {
+		t.Errorf("it is logged: %s", text)
+	}
 }

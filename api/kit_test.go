@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -74,6 +75,8 @@ type options struct {
 	units []unit.Definition
 	// observe is told of commits before the API is.
 	observe session.Observer
+	// log gets what is logged, beside the test.
+	log io.Writer
 }
 
 // serve starts a server with the unit "steps", which counts "step"; it ends with the test.
@@ -100,7 +103,7 @@ func serve(t testing.TB, change ...func(*options)) *server {
 func compose(t testing.TB, o options) *server {
 	t.Helper()
 	o.host.Store = o.store
-	o.host.Logger = slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	o.host.Logger = slog.New(slog.NewTextHandler(io.MultiWriter(testLog{t}, cmp.Or[io.Writer](o.log, io.Discard)), &slog.HandlerOptions{Level: slog.LevelDebug}))
 	h, err := host.Open(o.host)
 	if err != nil {
 		t.Fatal(err)
