@@ -232,16 +232,16 @@ export async function errorOf(doing: string, res: Response, signal: AbortSignal 
       // Not one of foldhost, as below.
     }
   }
-  return new FoldhostError(doing, res.status, { code: "", detail: `the answer is ${said(res)}, and not one of foldhost` }, after);
+  return new FoldhostError(doing, res.status, { code: "", detail: said(res) }, after);
 }
 
 /** What an answer is that is not one of foldhost. */
 function said(res: Response): string {
-  // Pages are not told more.
-  if (res.type === "opaqueredirect") return "a redirect, which is not followed: take the URL of the server itself";
-  const status = `${res.status} ${res.statusText}`.trim();
+  const status = `the answer is ${[res.status, res.statusText].join(" ").trim()}, and not one of foldhost`;
   const to = res.headers.get("Location");
-  return res.status >= 300 && res.status < 400 && to !== null ? `${status} to ${JSON.stringify(to)}, which is not followed: take the URL of the server itself` : status;
+  // Pages are not told more than that it is one.
+  if (res.type === "opaqueredirect") return "the answer leads elsewhere, which is not followed: take the URL of the server itself";
+  return res.status >= 300 && res.status < 400 && to !== null ? `${status}; it leads to ${JSON.stringify(to)}, which is not followed: take the URL of the server itself` : status;
 }
 
 /** The first part of a body; what comes in place of a break is empty. */
