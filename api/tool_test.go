@@ -123,6 +123,28 @@ func TestAToolThatWasCalledBefore(t *testing.T) {
 	}
 }
 
+// A call that the session outran has done nothing, and the same request may go well later.
+func TestAToolThatTheSessionOutran(t *testing.T) {
+	s := serve(t)
+	outrun := true
+	s.add(goals("goal", func(r *host.Resident) {
+		call := r.Tools[0].Call
+		r.Tools[0].Call = func(ctx context.Context, c unit.ToolCall) (unit.ToolResult, error) {
+			if outrun {
+				s.post("/v1/sessions/s/events", `{"type":"goal/set","data":{}}`).want(200)
+			}
+			return call(ctx, c)
+		}
+	}))
+	s.create("s")
+	const path, key = "/v1/sessions/s/tools/set_goal", "Idempotency-Key: k"
+	s.post(path, `{"arguments":{"goal":1}}`, key).want(200).same(`{"content":[{"type":"text","text":"*"}],"isError":true,"events":[]}`)
+	outrun = false
+	for range 2 {
+		s.post(path, `{"arguments":{"goal":1}}`, key).want(200).same(`{"content":[{"type":"text","text":"goals so far: 3"}],"value":7,"isError":false,"events":[{"seq":3,"time":"*"}]}`)
+	}
+}
+
 func TestCatalogue(t *testing.T) {
 	s := serve(t)
 	s.get("/v1/tools").want(200).same(`{"tools":[]}`)

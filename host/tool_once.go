@@ -12,7 +12,7 @@ import (
 )
 
 // CallToolOnce is CallTool for a request with a key: a result, also one that says that the tool refuses, is kept in the log's store together with what was appended, and the same
-// request gets it again, whatever has become of the plugin. Of twins that come at once one calls the tool and the other waits. After an error nothing is kept. Who dies between
+// request gets it again, whatever has become of the plugin. Of twins that come at once one calls the tool and the other waits. After an error nothing is kept, nor of a call that the session outran. Who dies between
 // the tool's answer and the commit has called it in vain; it is called again. Errors are those of CallTool and *eventlog.KeyReusedError.
 func (h *Host) CallToolOnce(ctx context.Context, s *session.Session, name string, arguments json.RawMessage, once session.Once) (ToolResult, error) {
 	if once.Key == "" {
@@ -26,8 +26,8 @@ func (h *Host) CallToolOnce(ctx context.Context, s *session.Session, name string
 	if a, known, err := s.Answered(ctx, once); known || err != nil {
 		return resultOf(a, err)
 	}
-	result, err := h.callTool(ctx, s, name, arguments, once)
-	if err != nil || len(result.Events) > 0 { // which were committed with it
+	result, outrun, err := h.callTool(ctx, s, name, arguments, once)
+	if err != nil || outrun || len(result.Events) > 0 { // which were committed with it
 		return result, err
 	}
 	// A caller who leaves now asks again.

@@ -102,30 +102,32 @@ const maxAsks = 3
 // What a caller can put right is no error but a result with IsError: wrong arguments, a tool that refuses, values that are overtaken again and
 // again. Errors: *UnknownToolError, *PluginUnavailableError, *ToolBrokenError, those of Snapshot and of session.AppendBatch, ctx's.
 func (h *Host) CallTool(ctx context.Context, s *session.Session, name string, arguments json.RawMessage) (ToolResult, error) {
-	return h.callTool(ctx, s, name, arguments, session.Once{})
+	result, _, err := h.callTool(ctx, s, name, arguments, session.Once{})
+	return result, err
 }
 
-func (h *Host) callTool(ctx context.Context, s *session.Session, name string, arguments json.RawMessage, once session.Once) (ToolResult, error) {
+// callTool is CallTool for a request that may have a key. outrun says that the values of the tool were overtaken each time, so that the same call may go well another time.
+func (h *Host) callTool(ctx context.Context, s *session.Session, name string, arguments json.RawMessage, once session.Once) (result ToolResult, outrun bool, err error) {
 	tool := h.plugins.tableOf(s).tools.find(name)
 	if tool == nil {
-		return ToolResult{}, &UnknownToolError{name, h.plugins.set(setOf(s.Header()))}
+		return ToolResult{}, false, &UnknownToolError{name, h.plugins.set(setOf(s.Header()))}
 	}
 	if len(arguments) == 0 {
 		arguments = json.RawMessage("{}")
 	}
 	if wrong := tool.Arguments.Check(arguments); len(wrong) > 0 {
-		return ToolResult{IsError: true, Text: "The arguments are wrong: " + mismatches(wrong)}, nil
+		return ToolResult{IsError: true, Text: "The arguments are wrong: " + mismatches(wrong)}, false, nil
 	}
 	c := toolCall{host: h, session: s, tool: tool, arguments: arguments, once: once}
 	for asked := 1; ; asked++ {
 		result, overtaken, err := c.ask(ctx)
 		switch {
 		case err != nil || !overtaken:
-			return result, err
+			return result, false, err
 		case tool.Retry == unit.RetryNever:
-			return ToolResult{IsError: true, Text: "The session changed while the tool ran, and nothing was done. Look at the new state and decide again."}, nil
+			return ToolResult{IsError: true, Text: "The session changed while the tool ran, and nothing was done. Look at the new state and decide again."}, false, nil
 		case asked == maxAsks:
-			return ToolResult{IsError: true, Text: "The session changes faster than the tool can answer, and nothing was done. Try again."}, nil
+			return ToolResult{IsError: true, Text: "The session changes faster than the tool can answer, and nothing was done. Try again."}, true, nil
 		}
 	}
 }
