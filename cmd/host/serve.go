@@ -19,6 +19,7 @@ import (
 	"github.com/foldhost/foldhost/eventlog/sqlite"
 	"github.com/foldhost/foldhost/host"
 	"github.com/foldhost/foldhost/host/config"
+	"github.com/foldhost/foldhost/internal/heapfloor"
 	"github.com/foldhost/foldhost/metrics"
 )
 
@@ -88,6 +89,7 @@ func (s *server) run(ctx context.Context, stdout io.Writer) (err error) {
 	h.plugins.CacheDir = filepath.Join(h.data, "plugin-descriptions")
 	logger := logs.New(os.Stderr, logs.Options{Format: h.logFormat, Level: h.logLevel})
 
+	defer heapfloor.Set()()
 	if err := api.CheckAddress(ctx, h.listen, tokens); err != nil {
 		return err
 	}

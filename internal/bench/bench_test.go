@@ -68,6 +68,8 @@ func BenchmarkExport(b *testing.B) { Export(b) }
 func BenchmarkServedAppend(b *testing.B) {
 	b.Run("one", ServedAppend(1))
 	b.Run("64 on 64 sessions", ServedAppend(64))
+	b.Run("called, one", CalledAppend(1))
+	b.Run("called, 64 on 64 sessions", CalledAppend(64))
 	b.Run("bare, one", BareAppend(1))
 	b.Run("bare, 64 on 64 sessions", BareAppend(64))
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/sqlite"
 	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/internal/heapfloor"
 	"github.com/foldhost/foldhost/session"
 )
 
@@ -47,7 +48,15 @@ func serveHost(b *testing.B, h *host.Host, change ...func(net.Listener) net.List
 	return address
 }
 
-// ServedAppend measures StoredAppend over HTTP: so many connections of another process, each of which sends one append after the other to its session. An operation is one append; p50-ns is
+// CalledAppend is StoredAppend in a process that collects garbage as foldhost serve does, as ServedAppend and BareAppend are too.
+func CalledAppend(sessions int) func(*testing.B) {
+	return func(b *testing.B) {
+		b.Cleanup(heapfloor.Set())
+		StoredAppend(sessions, sessions)(b)
+	}
+}
+
+// ServedAppend measures CalledAppend over HTTP: so many connections of another process, each of which sends one append after the other to its session. An operation is one append; p50-ns is
 // the median of what one takes.
 func ServedAppend(sessions int) func(*testing.B) {
 	return servedAppend(sessions, func(b *testing.B, h *host.Host) string { return serveHost(b, h) })
@@ -74,6 +83,7 @@ func BareAppend(sessions int) func(*testing.B) {
 
 func servedAppend(sessions int, serve func(*testing.B, *host.Host) string) func(*testing.B) {
 	return func(b *testing.B) {
+		b.Cleanup(heapfloor.Set())
 		h := newHost(b, openStore(b, b.TempDir()))
 		address := serve(b, h)
 		_, data := logged(1)

@@ -10,6 +10,8 @@ func servedMeasurements() []*measurement {
 	return []*measurement{
 		{name: "served append, one", run: bench.ServedAppend(1), unit: "p50-ns"},
 		{name: "served append, 64", run: bench.ServedAppend(64)},
+		{name: "called append, one", run: bench.CalledAppend(1), unit: "p50-ns"},
+		{name: "called append, 64", run: bench.CalledAppend(64)},
 		{name: "bare append, one", run: bench.BareAppend(1), unit: "p50-ns"},
 		{name: "bare append, 64", run: bench.BareAppend(64)},
 		{name: "served history", run: bench.ServedHistory, unit: "p50-ns"},
@@ -40,11 +42,11 @@ func servedClaims() []claim {
 		}}
 	}
 	return []claim{
-		times("appends over HTTP from 64 connections to 64 sessions, to the same through the Go API", 0.5, "served append, 64", "stored append, 64"),
+		times("appends over HTTP from 64 connections to 64 sessions, to the same through the Go API", 0.5, "served append, 64", "called append, 64"),
 		{"the same, to a bare handler of net/http that makes the same appends", "", func(m map[string]*measurement) (string, bool) {
 			return fmt.Sprintf("%.2f times", m["bare append, 64"].best/m["served append, 64"].best), true
 		}},
-		to("one append after the other over HTTP, p50, to the same through the Go API", "served append, one", "stored append, one", "p50-ns", 1.5, show),
+		to("one append after the other over HTTP, p50, to the same through the Go API", "served append, one", "called append, one", "p50-ns", 1.5, show),
 		{"the same, to a bare handler that makes the same appends", "", func(m map[string]*measurement) (string, bool) {
 			return showRatio(m["served append, one"].best / m["bare append, one"].best), true
 		}},
