@@ -86,7 +86,9 @@ func (s *serving) do(method, path, body string, headers ...string) (status int, 
 
 // try is do for a server that may be gone.
 func (s *serving) try(method, path, body string, headers ...string) (status int, text string, err error) {
-	r, err := http.NewRequest(method, s.url+path, strings.NewReader(body))
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute) // for what must come
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, s.url+path, strings.NewReader(body))
 	if err != nil {
 		return 0, "", err
 	}

@@ -8,12 +8,12 @@ import (
 
 func servedMeasurements() []*measurement {
 	return []*measurement{
-		{name: "served append, one", run: bench.ServedAppend(1), unit: "p50-ns"},
-		{name: "served append, 64", run: bench.ServedAppend(64)},
-		{name: "called append, one", run: bench.CalledAppend(1), unit: "p50-ns"},
-		{name: "called append, 64", run: bench.CalledAppend(64)},
-		{name: "bare append, one", run: bench.BareAppend(1), unit: "p50-ns"},
-		{name: "bare append, 64", run: bench.BareAppend(64)},
+		{name: "served append, one", run: bench.ServedAppend(1), unit: "p50-ns", steady: true},
+		{name: "served append, 64", run: bench.ServedAppend(64), steady: true},
+		{name: "called append, one", run: bench.CalledAppend(1), unit: "p50-ns", steady: true},
+		{name: "called append, 64", run: bench.CalledAppend(64), steady: true},
+		{name: "bare append, one", run: bench.BareAppend(1), unit: "p50-ns", steady: true},
+		{name: "bare append, 64", run: bench.BareAppend(64), steady: true},
 		{name: "served history", run: bench.ServedHistory, unit: "p50-ns"},
 		{name: "fan-out", run: bench.FanOut(0), unit: "p50-ms"},
 		{name: "fan-out, values", run: bench.FanOut(1), unit: "p50-ms"},
