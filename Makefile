@@ -31,8 +31,8 @@ run: build ## serve this machine with the plugins that ship; the data lies in bi
 test: ## every test once
 	$(GO) test ./...
 
-# Those of RACE_SKIP take a minute under the detector, and one thing after another happens in them.
-RACE_SKIP := Salvag|EachProblemIsFound|ThePowerFails|RottenBytes|OpeningDoesNotReadTheLog
+# Those of RACE_SKIP take minutes under the detector, and one thing after another happens in them.
+RACE_SKIP := Salvag|EachProblemIsFound|ThePowerFails|RottenBytes|OpeningDoesNotReadTheLog|ImportHoldsNoLog|HistoryIsBounded|TestCorpus|WhatWasSpooled|ShippedPluginsAsProcesses|BytesOfTheSame|TheSameBytes|AliasesCannot|OneLookCosts|MayNotBeWritten|MayNotGrow
 
 race: ## every test under the race detector, in its short form, but for those that only run the binary, which is built without it
 	$(GO) test -race -short -count=1 -skip '$(RACE_SKIP)' $$($(GO) list ./... | grep -v -e /internal/e2e -e /internal/torture)
