@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -19,10 +18,10 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/foldhost/foldhost/api"
-	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/memory"
 	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/internal/countunit"
 	"github.com/foldhost/foldhost/session"
 	"github.com/foldhost/foldhost/unit"
 )
@@ -38,24 +37,7 @@ func counter(key string, types ...string) unit.Definition {
 	return unit.Definition{Key: key, StateVersion: 1, StateSchema: schema, ViewSchema: schema, Events: append(types, "break"), Inline: counting{}}
 }
 
-type counting struct{}
-
-func (counting) Init() (unit.State, error) { return 0, nil }
-func (counting) Apply(s unit.State, ev *event.Event) (unit.State, bool, error) {
-	if ev.Type == "break" {
-		return nil, false, errors.New("it broke")
-	}
-	return s.(int) + 1, true, nil
-}
-func (counting) View(s unit.State) (json.RawMessage, error)   { return fmt.Appendf(nil, "%d", s), nil }
-func (counting) Encode(s unit.State) (json.RawMessage, error) { return fmt.Appendf(nil, "%d", s), nil }
-func (counting) Decode(raw json.RawMessage) (unit.State, error) {
-	n, ok := event.Integer(raw)
-	if !ok {
-		return nil, fmt.Errorf("%s is not a count", raw)
-	}
-	return int(n), nil
-}
+type counting = countunit.Inline
 
 // server is an API over a host, with a client.
 type server struct {

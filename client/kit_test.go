@@ -3,8 +3,6 @@ package client_test
 import (
 	"context"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net"
@@ -19,31 +17,17 @@ import (
 
 	"github.com/foldhost/foldhost/api"
 	"github.com/foldhost/foldhost/client"
-	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/memory"
 	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/internal/countunit"
 	"github.com/foldhost/foldhost/unit"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // counting counts "step" events, and fails at "break".
-type counting struct{}
-
-func (counting) Init() (unit.State, error) { return 0, nil }
-func (counting) Apply(s unit.State, ev *event.Event) (unit.State, bool, error) {
-	if ev.Type == "break" {
-		return nil, false, errors.New("it broke")
-	}
-	return s.(int) + 1, true, nil
-}
-func (counting) View(s unit.State) (json.RawMessage, error)   { return fmt.Appendf(nil, "%d", s), nil }
-func (counting) Encode(s unit.State) (json.RawMessage, error) { return fmt.Appendf(nil, "%d", s), nil }
-func (counting) Decode(raw json.RawMessage) (unit.State, error) {
-	n, _ := event.Integer(raw)
-	return int(n), nil
-}
+type counting = countunit.Inline
 
 func steps() unit.Definition {
 	schema := json.RawMessage(`{"type":"integer"}`)

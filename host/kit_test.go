@@ -2,17 +2,15 @@ package host_test
 
 import (
 	"encoding/json"
-	"errors"
-	"fmt"
 	"iter"
 	"os"
-	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/internal/countunit"
 	"github.com/foldhost/foldhost/unit"
 )
 
@@ -33,27 +31,7 @@ func number(key string) unit.Definition {
 		Events: []string{"step", "break " + key, "panic " + key}, Inline: counting{}}
 }
 
-type counting struct{}
-
-func (counting) Init() (unit.State, error) { return 0, nil }
-func (counting) Apply(s unit.State, ev *event.Event) (unit.State, bool, error) {
-	switch {
-	case strings.HasPrefix(ev.Type, "break"):
-		return nil, false, errors.New("it broke")
-	case strings.HasPrefix(ev.Type, "panic"):
-		panic("it panicked")
-	}
-	return s.(int) + 1, true, nil
-}
-func (counting) View(s unit.State) (json.RawMessage, error)   { return fmt.Appendf(nil, "%d", s), nil }
-func (counting) Encode(s unit.State) (json.RawMessage, error) { return fmt.Appendf(nil, "%d", s), nil }
-func (counting) Decode(raw json.RawMessage) (unit.State, error) {
-	n, ok := event.Integer(raw)
-	if !ok {
-		return nil, fmt.Errorf("%s is not a count", raw)
-	}
-	return int(n), nil
-}
+type counting = countunit.Inline
 
 // newHost is a host in memory with these units, closed with the test.
 func newHost(t *testing.T, keys ...string) *host.Host {

@@ -26,6 +26,7 @@ import (
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/sqlite"
 	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/internal/countunit"
 	"github.com/foldhost/foldhost/metrics"
 	"github.com/foldhost/foldhost/registry"
 	"github.com/foldhost/foldhost/session"
@@ -35,24 +36,7 @@ import (
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // counting counts events, and fails at "break".
-type counting struct{}
-
-func (counting) Init() (unit.State, error) { return 0, nil }
-func (counting) Apply(s unit.State, ev *event.Event) (unit.State, bool, error) {
-	if ev.Type == "break" {
-		return nil, false, errors.New("it broke")
-	}
-	return s.(int) + 1, true, nil
-}
-func (counting) View(s unit.State) (json.RawMessage, error)   { return fmt.Appendf(nil, "%d", s), nil }
-func (counting) Encode(s unit.State) (json.RawMessage, error) { return fmt.Appendf(nil, "%d", s), nil }
-func (counting) Decode(raw json.RawMessage) (unit.State, error) {
-	n, ok := event.Integer(raw)
-	if !ok {
-		return nil, fmt.Errorf("%s is not a count", raw)
-	}
-	return int(n), nil
-}
+type counting = countunit.Inline
 
 func counter(key string, types ...string) unit.Definition {
 	schema := json.RawMessage(`{"type":"integer"}`)

@@ -139,8 +139,14 @@ func TestTenThousandStreams(t *testing.T) {
 		n = 1000
 	}
 	var limit syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil || uint64(limit.Max) < uint64(n+n/4+500) {
-		t.Skipf("skipped: %d connections need more open files than the system lets a process have, %d (ulimit -Hn)", n, limit.Max)
+	if err := syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	if most := (int64(limit.Max) - 500) * 4 / 5; limit.Max < 1<<31 && most < int64(n) { // The server holds a quarter less than it may have open, and this test as many as it.
+		if n = int(most); n < 50 {
+			t.Fatalf("a process may have %d files open here: too few for any crowd (ulimit -Hn)", limit.Max)
+		}
+		t.Logf("%d streams, as the system lets a process have no more files: %d (ulimit -Hn)", n, limit.Max)
 	}
 	if limit.Cur < limit.Max { // Go raises it, but not everywhere.
 		limit.Cur = limit.Max
