@@ -66,12 +66,15 @@ func BenchmarkImport(b *testing.B) { Import(b) }
 func BenchmarkExport(b *testing.B) { Export(b) }
 
 func BenchmarkServedAppend(b *testing.B) {
-	b.Run("one", ServedAppend(1))
-	b.Run("64 on 64 sessions", ServedAppend(64))
-	b.Run("called, one", CalledAppend(1))
-	b.Run("called, 64 on 64 sessions", CalledAppend(64))
+	b.Run("one", ServedAppend(1, 0))
+	b.Run("one, now and then", ServedAppend(1, NowAndThen))
+	b.Run("64 on 64 sessions", ServedAppend(64, 0))
+	b.Run("called, one", CalledAppend(1, 0))
+	b.Run("called, one, now and then", CalledAppend(1, NowAndThen))
+	b.Run("called, 64 on 64 sessions", CalledAppend(64, 0))
 	b.Run("bare, one", BareAppend(1))
 	b.Run("bare, 64 on 64 sessions", BareAppend(64))
+	b.Run("barest, one", BarestAppend)
 }
 
 func BenchmarkServedHistory(b *testing.B) { ServedHistory(b) }

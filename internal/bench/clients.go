@@ -29,6 +29,8 @@ type task struct {
 	// Requests has one for each connection, as it goes over the wire, which is sent again once its answer has come; together they send N. The answers have to be Status.
 	Requests  []string
 	N, Status int
+	// Pause is how long a connection waits before each request.
+	Pause time.Duration
 	// Streams of Path are followed until each has had the events First to Last, or for ever if there is no such range; Stalled more read nothing but the first frames.
 	Path             string
 	Streams, Stalled int
@@ -112,6 +114,7 @@ func (t *task) request(ready func()) (r report, err error) {
 		working.Go(func() {
 			in := bufio.NewReaderSize(c, 64<<10)
 			for left.Add(-1) >= 0 && errs[i] == nil {
+				time.Sleep(t.Pause)
 				begun := time.Now()
 				errs[i] = t.once(c, in, t.Requests[i])
 				times[i] = append(times[i], time.Since(begun))

@@ -48,24 +48,27 @@ func serveHost(b *testing.B, h *host.Host, change ...func(net.Listener) net.List
 	return address
 }
 
-// CalledAppend is StoredAppend in a process that collects garbage as foldhost serve does, as ServedAppend and BareAppend are too.
-func CalledAppend(sessions int) func(*testing.B) {
+// CalledAppend is StoredAppend in a process that collects garbage as foldhost serve does, as ServedAppend and BareAppend are too. With a pause, each caller waits so long before each append.
+func CalledAppend(sessions int, pause time.Duration) func(*testing.B) {
 	return func(b *testing.B) {
 		b.Cleanup(heapfloor.Set())
-		StoredAppend(sessions, sessions)(b)
+		storedAppend(sessions, sessions, pause)(b)
 	}
 }
 
+// NowAndThen is the pause before appends of a program whose appends are not one long row: by then its process, the server's, and the processor have gone to sleep.
+const NowAndThen = 5 * time.Millisecond
+
 // ServedAppend measures CalledAppend over HTTP: so many connections of another process, each of which sends one append after the other to its session. An operation is one append; p50-ns is
 // the median of what one takes.
-func ServedAppend(sessions int) func(*testing.B) {
-	return servedAppend(sessions, func(b *testing.B, h *host.Host) string { return serveHost(b, h) })
+func ServedAppend(sessions int, pause time.Duration) func(*testing.B) {
+	return servedAppend(sessions, pause, func(b *testing.B, h *host.Host) string { return serveHost(b, h) })
 }
 
 // BareAppend is ServedAppend of the least that could be a server: it makes the append that it has made before, and says that it has.
 func BareAppend(sessions int) func(*testing.B) {
 	_, data := logged(1)
-	return servedAppend(sessions, func(b *testing.B, h *host.Host) string {
+	return servedAppend(sessions, 0, func(b *testing.B, h *host.Host) string {
 		return serveBare(b, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			io.Copy(io.Discard, r.Body)
 			s, err := h.Sessions().Open(r.Context(), strings.Split(r.URL.Path, "/")[3])
@@ -81,14 +84,61 @@ func BareAppend(sessions int) func(*testing.B) {
 	})
 }
 
-func servedAppend(sessions int, serve func(*testing.B, *host.Host) string) func(*testing.B) {
+// BarestAppend is BareAppend from one connection and without HTTP: what comes over the connection is read and not looked at, and the answer is always the same bytes. No server on TCP takes less.
+func BarestAppend(b *testing.B) {
+	_, data := logged(1)
+	servedAppend(1, 0, func(b *testing.B, h *host.Host) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			b.Fatal(err)
+		}
+		answering := make(chan error, 1)
+		go func() { answering <- answerAppends(l, h, data) }()
+		b.Cleanup(func() {
+			l.Close()
+			if err := <-answering; err != nil {
+				b.Error(err)
+			}
+		})
+		return l.Addr().String()
+	})(b)
+}
+
+// answerAppends makes an append for whatever is read from the first connection, until that ends. A request fits into one read.
+func answerAppends(l net.Listener, h *host.Host, data []byte) error {
+	conn, err := l.Accept()
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	s, err := h.Sessions().Open(context.Background(), "s0")
+	if err != nil {
+		return err
+	}
+	request := make([]byte, 64<<10)
+	for {
+		if _, err := conn.Read(request); err == io.EOF {
+			return nil
+		} else if err != nil {
+			return err
+		}
+		if _, err := s.Append(context.Background(), event.AssistantChunk, data, session.Intent{}); err != nil {
+			return err
+		}
+		if _, err := io.WriteString(conn, "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}"); err != nil {
+			return err
+		}
+	}
+}
+
+func servedAppend(sessions int, pause time.Duration, serve func(*testing.B, *host.Host) string) func(*testing.B) {
 	return func(b *testing.B) {
 		b.Cleanup(heapfloor.Set())
 		h := newHost(b, openStore(b, b.TempDir()))
 		address := serve(b, h)
 		_, data := logged(1)
 		body := fmt.Sprintf(`{"type":%q,"data":%s}`, event.AssistantChunk, data)
-		t := task{Address: address, N: b.N, Status: http.StatusOK}
+		t := task{Address: address, N: b.N, Status: http.StatusOK, Pause: pause}
 		for i := range sessions {
 			newSession(b, h, fmt.Sprint("s", i))
 			t.Requests = append(t.Requests, fmt.Sprintf("POST /v1/sessions/s%d/events HTTP/1.1\r\nHost: %s\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", i, address, len(body), body))

@@ -76,6 +76,11 @@ func openStore(b *testing.B, dir string) *sqlite.Store {
 // StoredAppend measures appends of a chunk to stored sessions, full sync, from so many goroutines that share so many sessions. An operation is one append; p50-ns is the median of what one
 // takes.
 func StoredAppend(sessions, appenders int) func(*testing.B) {
+	return storedAppend(sessions, appenders, 0)
+}
+
+// storedAppend has each goroutine wait before each append.
+func storedAppend(sessions, appenders int, pause time.Duration) func(*testing.B) {
 	return func(b *testing.B) {
 		h := newHost(b, openStore(b, b.TempDir()))
 		var all []*session.Session
@@ -92,6 +97,7 @@ func StoredAppend(sessions, appenders int) func(*testing.B) {
 			s := all[i%sessions]
 			working.Go(func() {
 				for left.Add(-1) >= 0 {
+					time.Sleep(pause)
 					begun := time.Now()
 					if _, err := s.Append(context.Background(), event.AssistantChunk, data, session.Intent{}); err != nil {
 						b.Error(err)

@@ -8,11 +8,14 @@ import (
 
 func servedMeasurements() []*measurement {
 	return []*measurement{
-		{name: "served append, one", run: bench.ServedAppend(1), unit: "p50-ns", steady: true},
-		{name: "served append, 64", run: bench.ServedAppend(64), steady: true},
-		{name: "called append, one", run: bench.CalledAppend(1), unit: "p50-ns", steady: true},
-		{name: "called append, 64", run: bench.CalledAppend(64), steady: true},
+		{name: "served append, one", run: bench.ServedAppend(1, 0), unit: "p50-ns", steady: true},
+		{name: "served append, now and then", run: bench.ServedAppend(1, bench.NowAndThen), unit: "p50-ns", steady: true},
+		{name: "served append, 64", run: bench.ServedAppend(64, 0), steady: true},
+		{name: "called append, one", run: bench.CalledAppend(1, 0), unit: "p50-ns", steady: true},
+		{name: "called append, now and then", run: bench.CalledAppend(1, bench.NowAndThen), unit: "p50-ns", steady: true},
+		{name: "called append, 64", run: bench.CalledAppend(64, 0), steady: true},
 		{name: "bare append, one", run: bench.BareAppend(1), unit: "p50-ns", steady: true},
+		{name: "barest append, one", run: bench.BarestAppend, unit: "p50-ns", steady: true},
 		{name: "bare append, 64", run: bench.BareAppend(64), steady: true},
 		{name: "served history", run: bench.ServedHistory, unit: "p50-ns"},
 		{name: "fan-out", run: bench.FanOut(0), unit: "p50-ms"},
@@ -50,6 +53,10 @@ func servedClaims() []claim {
 		{"the same, to a bare handler that makes the same appends", "", func(m map[string]*measurement) (string, bool) {
 			return showRatio(m["served append, one"].best / m["bare append, one"].best), true
 		}},
+		{"what one append after the other takes over TCP without HTTP, p50, to the same through the Go API", "", func(m map[string]*measurement) (string, bool) {
+			return showRatio(m["barest append, one"].best / m["called append, one"].best), true
+		}},
+		to(fmt.Sprintf("one append every %s over HTTP, p50, to the same through the Go API", bench.NowAndThen), "served append, now and then", "called append, now and then", "p50-ns", 1.5, show),
 		{"the last page of the history of a cold session of 100,000 events, with values, p50", "< 15 ms", func(m map[string]*measurement) (string, bool) {
 			return show(m["served history"].best), m["served history"].best < 15e6
 		}},
