@@ -30,7 +30,8 @@ type RowStore interface {
 	// SavePast keeps rows for good, beside those of SaveRows: one for each key and seq, the last one written.
 	SavePast(ctx context.Context, l Life, rows []Row) error
 
-	// DropRows removes the rows of keys, past ones too; no keys is all.
+	// DropRows removes the rows of keys, past ones too; no keys is all. When it returns nil, none that was there when it was called can be read any more. One that comes back with an error,
+	// or whose process died, may have removed some of them; a row that is saved meanwhile stays or goes.
 	DropRows(ctx context.Context, l Life, keys ...string) error
 }
 

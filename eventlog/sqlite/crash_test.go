@@ -30,8 +30,8 @@ func appendAndReport(dir string) error {
 		_ = out.Flush()
 	}
 	var o Options
-	// Small, so that it is taken over often.
-	o.walPages = 40
+	// Small, so that it is taken over often, and that rows are dropped in several changes.
+	o.walPages, o.dropSlice = 40, 2
 	if kill := strings.Fields(os.Getenv(childKill)); len(kill) == 3 {
 		nth, _ := strconv.Atoi(kill[2])
 		var counting sync.Mutex
@@ -141,7 +141,7 @@ func killed(t *testing.T, dir, kill string, seed uint64, lines int, book *ledger
 // crashPoints are the named points of the package, and about how often a child comes to each.
 var crashPoints = map[string]int{
 	"start": 1, "group/applied": 300, "group/commit": 300, "group/committed": 300, "append/event": 1000, "create/stage": 3, "create/log": 10,
-	"delete": 10, "sweep": 20, "rows/row": 100, "fold": 20, "folded": 20, "create/made": 1, "create/moved": 1, "migrate": 1,
+	"delete": 10, "sweep": 20, "rows/row": 100, "rows/drop": 30, "fold": 20, "folded": 20, "create/made": 1, "create/moved": 1, "migrate": 1,
 	"close": 1, "restore/made": 1,
 }
 

@@ -55,9 +55,7 @@ func (w *writer) delete(life eventlog.Life) error {
 const (
 	sweepSlice = 256
 	sweepAlone = 2048
-	// 16: rows have up to a megabyte each.
-	sweepRows = 16
-	// sweepBytes bounds what is written over: each MiB costs some milliseconds, and events and answers may be large.
+	// sweepBytes bounds what is written over: each MiB costs some milliseconds, and events, answers and rows may be large.
 	sweepBytes = 4 << 20
 )
 
@@ -106,7 +104,8 @@ func (w *writer) sweepLog(log, slice int64) (done bool, err error) {
 		st, sizes *sqlite3.Stmt
 		limit     int64
 	}{
-		{w.st.sweepRows, nil, sweepRows}, {w.st.sweepPast, nil, sweepRows}, {w.st.sweepKeys, w.st.keySizes, slice}, {w.st.sweepEvents, w.st.eventSizes, slice}, {w.st.sweepBulks, nil, slice},
+		{w.st.sweepRows, w.st.rowSizes, slice}, {w.st.sweepPast, w.st.pastRowSizes, slice}, {w.st.sweepKeys, w.st.keySizes, slice}, {w.st.sweepEvents, w.st.eventSizes, slice},
+		{w.st.sweepBulks, nil, slice},
 	} {
 		limit := part.limit
 		if part.sizes != nil {

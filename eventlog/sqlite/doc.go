@@ -17,7 +17,7 @@
 //
 // A creation of more than some thousand events is staged: its events are committed in parts, seen by nobody, and the log appears with the last
 // commit. Its events then stand in the order of that commit, which table bulks remembers. A deletion takes the log
-// away at once and its content in slices, with later commits, overwritten by zeros. Neither holds up appends.
+// away at once and its content in slices, with later commits, overwritten by zeros. Rows are dropped in slices as well. None of these holds up appends.
 //
 // # Reading
 //
@@ -28,7 +28,7 @@
 //
 // After a failed sync, a write that came out short, or damage met while writing, the store refuses changes with *eventlog.ReadOnlyError; reads go on. A full disk is
 // *eventlog.DiskFullError and passes when there is room. A change that failed in either way, or whose process died, may be found done after a restart, whole, and never half: use an
-// idempotency key to find out.
+// idempotency key to find out. Only of rows that were to be dropped may some be there and others not.
 //
 // # Durability
 //

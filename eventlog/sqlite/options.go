@@ -22,6 +22,8 @@ type Options struct {
 	walPages int
 	// backupSlice is how many pages are copied between two commits.
 	backupSlice int
+	// dropSlice is how many rows are dropped between two commits.
+	dropSlice int
 }
 
 // Durability says what has happened when an append returns.
@@ -66,6 +68,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.backupSlice <= 0 {
 		o.backupSlice = backupSlice
+	}
+	if o.dropSlice <= 0 {
+		o.dropSlice = sweepSlice
 	}
 	if o.base == nil {
 		o.base = vfs.Find("os").(vfs.VFSFilename)

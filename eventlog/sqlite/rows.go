@@ -147,35 +147,3 @@ func (s *Store) writeRows(ctx context.Context, life eventlog.Life, rows []eventl
 		return nil
 	})
 }
-
-// DropRows implements eventlog.RowStore.
-func (s *Store) DropRows(ctx context.Context, life eventlog.Life, keys ...string) error {
-	if err := s.enter(ctx); err != nil {
-		return err
-	}
-	defer s.leave()
-	return s.change(ctx, 0, func(w *writer) error {
-		l, err := w.head(life.ID)
-		if err != nil {
-			return err
-		}
-		if err := l.is(life); err != nil {
-			return err
-		}
-		if len(keys) == 0 {
-			if err := run(w.st.dropRows, l.n); err != nil {
-				return err
-			}
-			return run(w.st.dropPasts, l.n)
-		}
-		for _, key := range keys {
-			if err := run(w.st.dropRow, l.n, key); err != nil {
-				return err
-			}
-			if err := run(w.st.dropPast, l.n, key); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}

@@ -30,7 +30,7 @@ type Store struct {
 	writer  *writer
 	readers *pool
 
-	backupSlice int
+	backupSlice, dropSlice int
 	// copying are the paths that backups under way are to appear at, told the numbers of the damaged logs that were logged.
 	copying, told sync.Map
 
@@ -69,7 +69,7 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if err := prepareDir(dir); err != nil {
 		return nil, err
 	}
-	s := &Store{dir: dir, path: filepath.Join(dir, dbName), durability: o.Durability, log: o.Logger, backupSlice: o.backupSlice,
+	s := &Store{dir: dir, path: filepath.Join(dir, dbName), durability: o.Durability, log: o.Logger, backupSlice: o.backupSlice, dropSlice: o.dropSlice,
 		groupSizes: measure.NewCounts(), groupSeconds: measure.NewSeconds(), tally: tally{counting: make(chan struct{}, 1)}}
 	if s.lock, err = acquire(dir); err != nil {
 		return nil, err

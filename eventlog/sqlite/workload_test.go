@@ -17,7 +17,7 @@ import (
 // A workload changes a store from several goroutines, each with logs of its own, and reports in lines: "try …" before a change and the same without "try" when it
 // was acknowledged. What the lines say can be compared with what is there after whatever happened.
 //
-//	create ID LENGTH  append ID LENGTH KEY  row ID CUT  delete ID
+//	create ID LENGTH  append ID LENGTH KEY  row ID CUT  drop ID  delete ID
 //
 // Every event says which batch it belongs to and how many that has, so that half a batch can be told.
 type workload struct {
@@ -82,10 +82,17 @@ func (w *workload) work(worker int, stop func() bool) error {
 			w.report("delete " + id)
 		case n < 20 && length > 0:
 			row := eventlog.Row{Key: "n", Cut: length - 1, Seq: length - 1, Data: []byte(strings.Repeat(fmt.Sprint("row ", length-1, " "), 200))}
+			w.report("try row " + id)
 			if err := errors.Join(w.s.SaveRows(nowhere, life, []eventlog.Row{row}), w.s.SavePast(nowhere, life, []eventlog.Row{row})); err != nil {
 				return err
 			}
 			w.report(fmt.Sprintf("row %s %d", id, length-1))
+		case n < 24:
+			w.report("try drop " + id)
+			if err := w.s.DropRows(nowhere, life); err != nil {
+				return err
+			}
+			w.report("drop " + id)
 		default:
 			events := batch(length, 1+random.IntN(5))
 			key := fmt.Sprint("k", length)
@@ -129,7 +136,9 @@ type promise struct {
 	there, mayGo, mayCome bool
 	length                int64
 	key                   string
-	row                   int64
+	// row is the cut of one that must be there, dropped that none can be.
+	row     int64
+	dropped bool
 }
 
 func newLedger() *ledger { return &ledger{logs: map[string]*promise{}} }
@@ -163,8 +172,12 @@ func (l *ledger) take(line string) {
 		*p = promise{row: -1}
 	case what == "append" && !trying:
 		p.length, p.key = number(2), part[3]
+	case what == "row" && trying:
+		p.dropped = false
 	case what == "row":
 		p.row = number(2)
+	case what == "drop":
+		p.row, p.dropped = -1, !trying
 	}
 }
 
@@ -257,10 +270,17 @@ func (l *ledger) checkExtras(t testing.TB, s *Store, id string, p *promise) {
 			t.Errorf("key %s of %s: %+v, %v, %v", p.key, id, k, ok, err)
 		}
 	}
-	if p.row < 0 {
+	if p.row < 0 && !p.dropped {
 		return
 	}
 	set, err := s.Rows(nowhere, eventlog.Life{ID: id})
+	if p.dropped {
+		past, ok, pastErr := s.PastRow(nowhere, eventlog.Life{ID: id}, "n", 1<<40)
+		if len(set.Rows) > 0 || ok || err != nil || pastErr != nil {
+			t.Errorf("the rows of %s were dropped, and %d are there (%v), and a past one at %d: %v (%v)", id, len(set.Rows), err, past.Seq, ok, pastErr)
+		}
+		return
+	}
 	if err != nil || len(set.Rows) != 1 || set.Rows[0].Cut < p.row || set.Rows[0].Cut >= set.Info.Seq ||
 		!strings.HasPrefix(string(set.Rows[0].Data), fmt.Sprint("row ", set.Rows[0].Cut, " ")) {
 		t.Errorf("the row of %s: %d rows, %v; one of cut %d was acknowledged", id, len(set.Rows), err, p.row)

@@ -72,8 +72,10 @@ type statements struct {
 	sweepRows, sweepPast           *sqlite3.Stmt
 	sweepBulks, oldKeys            *sqlite3.Stmt
 	eventSizes, keySizes, oldSizes *sqlite3.Stmt
-	addRow, dropRow, dropRows      *sqlite3.Stmt
-	addPast, dropPast, dropPasts   *sqlite3.Stmt
+	addRow, dropRow, rowSize       *sqlite3.Stmt
+	addPast, dropPast, pastSizes   *sqlite3.Stmt
+	lastPast, nextKey              *sqlite3.Stmt
+	rowSizes, pastRowSizes         *sqlite3.Stmt
 }
 
 // oldest are the keys of a log from before a time and not among its last, of which so many may be, the oldest first. Positions alone do not tell: a request that appends nothing has that of the last
@@ -125,18 +127,23 @@ func (w *writer) prepare() (err error) {
 		&st.addPast: `INSERT INTO past (log, key, cut, seq, data, sum) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
 			ON CONFLICT (log, key, seq) DO UPDATE SET cut = ?3, data = ?5, sum = ?6`,
 		&st.dropRow:   "DELETE FROM rows WHERE log = ? AND key = ?",
-		&st.dropPast:  "DELETE FROM past WHERE log = ? AND key = ?",
-		&st.dropRows:  "DELETE FROM rows WHERE log = ?",
-		&st.dropPasts: "DELETE FROM past WHERE log = ?",
+		&st.rowSize:   "SELECT length(data) FROM rows WHERE log = ? AND key = ?",
+		&st.dropPast:  "DELETE FROM past WHERE log = ? AND key = ? AND seq > ? AND seq <= ?",
+		&st.pastSizes: "SELECT seq, length(data) FROM past WHERE log = ? AND key = ? AND seq > ? AND seq <= ? ORDER BY seq",
+		&st.lastPast:  "SELECT seq FROM past WHERE log = ? AND key = ? ORDER BY seq DESC LIMIT 1",
+		&st.nextKey: `SELECT key FROM (SELECT * FROM (SELECT key FROM rows WHERE log = ?1 AND key > ?2 ORDER BY key LIMIT 1)
+			UNION ALL SELECT * FROM (SELECT key FROM past WHERE log = ?1 AND key > ?2 ORDER BY key LIMIT 1)) ORDER BY key LIMIT 1`,
 
 		&st.sweepEvents: "DELETE FROM events WHERE id IN (SELECT id FROM events WHERE log = ? ORDER BY seq DESC LIMIT ?)",
 		&st.sweepKeys:   "DELETE FROM keys WHERE log = ?1 AND key IN (SELECT key FROM keys WHERE log = ?1 ORDER BY time, position LIMIT ?2)",
-		&st.sweepRows:   "DELETE FROM rows WHERE id IN (SELECT id FROM rows WHERE log = ? LIMIT ?)",
-		&st.sweepPast:   "DELETE FROM past WHERE id IN (SELECT id FROM past WHERE log = ? LIMIT ?)",
+		&st.sweepRows:   "DELETE FROM rows WHERE id IN (SELECT id FROM rows WHERE log = ? ORDER BY key LIMIT ?)",
+		&st.sweepPast:   "DELETE FROM past WHERE id IN (SELECT id FROM past WHERE log = ? ORDER BY key, seq LIMIT ?)",
 		&st.sweepBulks:  "DELETE FROM bulks WHERE log = ? AND ? > 0",
 		// Sizes of what the statements beside them delete, in the order in which they do.
-		&st.eventSizes: "SELECT length(data) + ifnull(length(extra), 0) FROM events WHERE log = ? ORDER BY seq DESC LIMIT ?",
-		&st.keySizes:   "SELECT ifnull(length(answer), 0) FROM keys WHERE log = ?1 ORDER BY time, position LIMIT ?2",
+		&st.eventSizes:   "SELECT length(data) + ifnull(length(extra), 0) FROM events WHERE log = ? ORDER BY seq DESC LIMIT ?",
+		&st.keySizes:     "SELECT ifnull(length(answer), 0) FROM keys WHERE log = ?1 ORDER BY time, position LIMIT ?2",
+		&st.rowSizes:     "SELECT length(data) FROM rows WHERE log = ? ORDER BY key LIMIT ?",
+		&st.pastRowSizes: "SELECT length(data) FROM past WHERE log = ? ORDER BY key, seq LIMIT ?",
 	})
 	if err != nil {
 		return err
