@@ -59,7 +59,7 @@ func (o *object) batch() (b session.Batch, err error) {
 	if b.Items, err = items(list, eventAt); err != nil {
 		return b, err
 	}
-	b.ExpectedSeq, err = o.integer("expectedSeq")
+	b.ExpectedSeq, err = o.seq("expectedSeq")
 	return b, err
 }
 

@@ -71,6 +71,7 @@ func TestWhatAppendRefuses(t *testing.T) {
 		"a list and one":              {`{"events":[],"type":"a"}`, 400, "body-invalid", []string{`"path":"$.type"`}},
 		"an unknown field in a list":  {`{"events":[{"type":"a","data":1},{"type":"a","data":1,"x":1}]}`, 400, "body-invalid", []string{`"path":"$.events[1].x"`}},
 		"an expectedSeq that is text": {`{"events":[{"type":"a","data":1}],"expectedSeq":"1"}`, 400, "body-invalid", []string{`"path":"$.expectedSeq"`}},
+		"an expectedSeq below 0":      {`{"events":[{"type":"a","data":1}],"expectedSeq":-1}`, 400, "body-invalid", []string{`"path":"$.expectedSeq"`}},
 		"an expectedSeq of -0":        {`{"events":[{"type":"a","data":1}],"expectedSeq":-0}`, 400, "body-invalid", []string{`"path":"$.expectedSeq"`}},
 		"no events":                   {`{"events":[]}`, 422, "event-invalid", []string{`"index":0`, `"reason":"envelope-invalid"`, `"path":"$.events"`}},
 		"no type":                     {`{"data":1}`, 422, "event-invalid", []string{`"index":0`, `"reason":"envelope-invalid"`, `"path":"$.type"`}},

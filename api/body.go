@@ -88,6 +88,15 @@ func (o *object) integer(name string) (*int64, error) {
 	return &n, nil
 }
 
+// seq reads a field that is one of a log, nil when it is missing.
+func (o *object) seq(name string) (*int64, error) {
+	n, err := o.integer(name)
+	if n != nil && *n < 0 {
+		return nil, bodyInvalid("$."+name, fmt.Sprintf("%s is %d: a seq counts from 0", name, *n))
+	}
+	return n, err
+}
+
 // flag reads a field that is true or false, false when it is missing.
 func (o *object) flag(name string) (bool, error) {
 	switch text := string(o.fields[name]); text {

@@ -18,7 +18,7 @@ func (c *call) forkSession() error {
 		return err
 	}
 	var f session.TurnFork
-	if f.AtSeq, err = o.integer("atSeq"); err != nil {
+	if f.AtSeq, err = o.seq("atSeq"); err != nil {
 		return err
 	}
 	if o.has("id") {

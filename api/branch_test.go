@@ -26,7 +26,6 @@ func TestFork(t *testing.T) {
 		}
 	}
 	child("first", `,"atSeq":1`, 4, 5)
-	child("negative", `,"atSeq":-7`, 4, 5)
 	child("second", `,"atSeq":4`, 7, 8)
 	child("last", ``, 7, 8)
 	s.post("/v1/sessions/s/fork", `{"atSeq":7}`).problem(409, "fork-unavailable")
@@ -34,7 +33,10 @@ func TestFork(t *testing.T) {
 	s.post("/v1/sessions/s/fork", `{"id":"a/b"}`).problem(422, "id-invalid", `"path":"$.id"`)
 	s.post("/v1/sessions/s/fork", `{"id":""}`).problem(422, "id-invalid", `"path":"$.id"`)
 	s.post("/v1/sessions/s/fork", `{"id":7}`).problem(422, "id-invalid", `"path":"$.id"`)
-	s.post("/v1/sessions/s/fork", `{"atSeq":"1"}`).problem(400, "body-invalid", `"path":"$.atSeq"`)
+	for _, none := range []string{`"1"`, "-1", "-7", "1.5", "9007199254740992", "null"} {
+		s.post("/v1/sessions/s/fork", `{"id":"none","atSeq":`+none+`}`).problem(400, "body-invalid", `"path":"$.atSeq"`)
+		s.get("/v1/sessions/none").problem(404, "session-not-found")
+	}
 	s.post("/v1/sessions/s/fork", `{"boundary":1}`).problem(400, "body-invalid", `"path":"$.boundary"`)
 	s.post("/v1/sessions/s/fork?atSeq=1", "").problem(400, "body-invalid")
 	s.post("/v1/sessions/s/fork", "").want(201)

@@ -3,6 +3,8 @@ package api
 import (
 	"strconv"
 	"strings"
+
+	"github.com/foldhost/foldhost/event"
 )
 
 // position is where a reader of a stream says that it stands: the seq of the last event that it has, −1 for none.
@@ -52,7 +54,7 @@ func parsePosition(text string) (p position, ok bool) {
 	}
 	seq, err := strconv.ParseInt(number, 10, 64)
 	p.seq = seq
-	return p, err == nil && seq >= -1
+	return p, err == nil && seq >= -1 && seq <= event.MaxInteger
 }
 
 // Reasons of a session/reset.

@@ -118,7 +118,7 @@ func TestResume(t *testing.T) {
 			}
 		})
 	}
-	for _, bad := range []string{"?after=x", "?after=-2", "?after=:3", "?after=1&after=2", "?before=3", "?after=1.5"} {
+	for _, bad := range []string{"?after=x", "?after=-2", "?after=9007199254740992", "?after=:3", "?after=1&after=2", "?before=3", "?after=1.5"} {
 		s.get("/v1/sessions/s/stream"+bad).problem(400, "body-invalid")
 	}
 }

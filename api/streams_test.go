@@ -132,22 +132,23 @@ func TestWhatAStreamOfManyTakes(t *testing.T) {
 	query, body = list(21)
 	s.get(query).problem(400, "body-invalid")
 	s.post("/v1/stream", body).problem(400, "body-invalid")
-	for _, query := range []string{"", "?session=", "?session=a&session=a", "?session=a&after=7", "?session=a&after=x", "?session=a&after=-2", "?session=a&since=3", "?session=a&after=-1&after=-1"} {
+	for _, query := range []string{"", "?session=", "?session=a&session=a", "?session=a&after=7", "?session=a&after=x", "?session=a&after=-2", "?session=a&after=s:9007199254740992", "?session=a&since=3", "?session=a&after=-1&after=-1"} {
 		s.get("/v1/stream"+query).problem(400, "body-invalid")
 	}
 	for body, path := range map[string]string{
 		`{}`: "", `{"sessions":[]}`: "", `{"sessions":[{}]}`: "", `{"sessions":[{"id":5}]}`: "", `{"sessions":[{"id":"a"},{"id":"a"}]}`: "",
-		`{"sessions":{}}`:                         "$.sessions",
-		`{"sessions":["a"]}`:                      "$.sessions[0]",
-		`{"sessions":[{"id":"a","from":1}]}`:      "$.sessions[0].from",
-		`{"sessions":[{"id":"a","after":"x"}]}`:   "$.sessions[0].after",
-		`{"sessions":[{"id":"a","after":-2}]}`:    "$.sessions[0].after",
-		`{"sessions":[{"id":"a","after":null}]}`:  "$.sessions[0].after",
-		`{"sessions":[{"id":"a"}],"after":7}`:     "$.after",
-		`{"sessions":[{"id":"a"}],"after":{}}`:    "$.after",
-		`{"sessions":[{"id":"a"}],"keys":[1]}`:    "$.keys[0]",
-		`{"sessions":[{"id":"a"}],"events":"x"}`:  "$.events",
-		`{"sessions":[{"id":"a"}],"types":["x"]}`: "$.types",
+		`{"sessions":{}}`:                                      "$.sessions",
+		`{"sessions":["a"]}`:                                   "$.sessions[0]",
+		`{"sessions":[{"id":"a","from":1}]}`:                   "$.sessions[0].from",
+		`{"sessions":[{"id":"a","after":"x"}]}`:                "$.sessions[0].after",
+		`{"sessions":[{"id":"a","after":-2}]}`:                 "$.sessions[0].after",
+		`{"sessions":[{"id":"a","after":null}]}`:               "$.sessions[0].after",
+		`{"sessions":[{"id":"a","after":"9007199254740992"}]}`: "$.sessions[0].after",
+		`{"sessions":[{"id":"a"}],"after":7}`:                  "$.after",
+		`{"sessions":[{"id":"a"}],"after":{}}`:                 "$.after",
+		`{"sessions":[{"id":"a"}],"keys":[1]}`:                 "$.keys[0]",
+		`{"sessions":[{"id":"a"}],"events":"x"}`:               "$.events",
+		`{"sessions":[{"id":"a"}],"types":["x"]}`:              "$.types",
 	} {
 		if path == "" {
 			s.post("/v1/stream", body).problem(400, "body-invalid")

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/foldhost/foldhost/api"
 	"github.com/foldhost/foldhost/client"
@@ -202,6 +203,7 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 		_, err := c.Projections(ctx, "s", q)
 		return err
 	}
+	detailed := func(e *client.Error) bool { return e.Status == 400 && e.Detail != "" }
 	for name, want := range map[string]struct {
 		err  error
 		code client.Code
@@ -216,6 +218,20 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 			func(e *client.Error) bool { return e.Path == "$.events[0].seq" }},
 		"too much": {appending(client.AppendOptions{}, client.Item{Type: "x", Data: string(make([]byte, 1000))}), client.CodeTooLarge,
 			func(e *client.Error) bool { return e.Limit == 1000 && e.Size > 1000 }},
+		// What is below 0 is as wrong as it is in the address, and not taken for nothing said.
+		"values before all":    {values(client.ValuesQuery{At: new(int64(-2))}), client.CodeBodyInvalid, detailed},
+		"a wait into the past": {values(client.ValuesQuery{MinSeq: new(int64(1)), Wait: -time.Second}), client.CodeBodyInvalid, detailed},
+		"events before all":    {func() error { _, err := c.EventPage(ctx, "s", client.EventsQuery{From: -1}); return err }(), client.CodeBodyInvalid, detailed},
+		"less than no events":  {func() error { _, err := c.EventPage(ctx, "s", client.EventsQuery{Limit: -1}); return err }(), client.CodeBodyInvalid, detailed},
+		"less than no events as they come": {func() (last error) {
+			for _, err := range c.Events(ctx, "s", client.EventsQuery{Limit: -1}) {
+				last = err
+			}
+			return last
+		}(), client.CodeBodyInvalid, detailed},
+		"less than no messages": {func() error { _, err := c.History(ctx, "s", client.HistoryQuery{MaxMessages: -1}); return err }(), client.CodeBodyInvalid, detailed},
+		"less than no sessions": {func() error { _, err := c.List(ctx, client.ListQuery{Limit: -1}); return err }(), client.CodeBodyInvalid, detailed},
+		"a fork before all":     {func() error { _, err := c.Fork(ctx, "s", client.Fork{AtSeq: new(int64(-1))}); return err }(), client.CodeBodyInvalid, detailed},
 		"a seq that is not there": {values(client.ValuesQuery{MinSeq: new(int64(5)), Wait: 1}), client.CodeNotReached,
 			func(e *client.Error) bool { return e.Status == 504 && *e.Seq == 2 }},
 	} {

@@ -39,7 +39,7 @@ func (c *Client) EventPage(ctx context.Context, id string, q EventsQuery) (page 
 	if err != nil {
 		return page, err
 	}
-	if q.Limit > 0 {
+	if q.Limit != 0 {
 		r.number("limit", int64(q.Limit))
 	}
 	var in struct {
@@ -82,7 +82,7 @@ func (c *Client) History(ctx context.Context, id string, q HistoryQuery) (page H
 	if q.BeforeSeq != nil {
 		r.number("beforeSeq", *q.BeforeSeq)
 	}
-	if q.MaxMessages > 0 {
+	if q.MaxMessages != 0 {
 		r.number("maxMessages", int64(q.MaxMessages))
 	}
 	r.list("keys", q.Keys)
@@ -126,7 +126,7 @@ func (c *Client) eachEvent(ctx context.Context, id string, q EventsQuery, yield 
 			return err
 		}
 		r.head("Accept", "application/x-ndjson")
-		if left := q.Limit - given; q.Limit > 0 && left <= 1000 {
+		if left := q.Limit - given; q.Limit != 0 && left <= 1000 {
 			r.number("limit", int64(left))
 		}
 		res, err := c.open(ctx, r)
@@ -166,7 +166,7 @@ func eventsRequest(id string, q EventsQuery) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	if q.From > 0 {
+	if q.From != 0 {
 		r.number("from", q.From)
 	}
 	r.list("types", q.Types)

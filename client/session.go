@@ -137,7 +137,7 @@ type ListPage struct {
 // List gives a page of sessions, latest commit first.
 func (c *Client) List(ctx context.Context, q ListQuery) (page ListPage, err error) {
 	r := get("list sessions", "/v1/sessions")
-	if q.Limit > 0 {
+	if q.Limit != 0 {
 		r.number("limit", int64(q.Limit))
 	}
 	if q.Cursor != "" {

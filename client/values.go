@@ -59,7 +59,7 @@ func (c *Client) Projections(ctx context.Context, id string, q ValuesQuery) (b B
 	if q.MinSeq != nil {
 		r.number("minSeq", *q.MinSeq)
 	}
-	if q.Wait > 0 {
+	if q.Wait != 0 {
 		r.set("wait", q.Wait.String())
 	}
 	_, err = c.json(ctx, r, &b)

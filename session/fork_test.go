@@ -217,7 +217,7 @@ func TestForkTurn(t *testing.T) {
 		name   string
 		source []step
 		at     *int64
-		length int64 // of the prefix; −1 is unavailable
+		length int64 // of the prefix; −1 is unavailable, −2 no seq
 	}{
 		{"omitted", two, nil, 9},
 		{"before all turns", two, at(0), 5},
@@ -227,7 +227,8 @@ func TestForkTurn(t *testing.T) {
 		{"at the start of the second", two, at(5), 9},
 		{"after the last", two, at(8), 9},
 		{"past the end", two, at(99), 9},
-		{"negative", two, at(-3), 5},
+		{"below 0", two, at(-1), -2},
+		{"below 0 without turns", nil, at(-3), -2},
 		{"omitted with an open turn", open, nil, 9},
 		{"inside the open turn", open, at(10), -1},
 		{"at the start of the open turn", open, at(9), -1},
@@ -247,8 +248,12 @@ func TestForkTurn(t *testing.T) {
 			appendAll(t, s, tt.source...)
 			child, err := set.ForkTurn(context.Background(), "source", session.TurnFork{AtSeq: tt.at})
 			if tt.length < 0 {
-				if e := wantErr[*session.ForkError](t, err); e != nil && e.Code != session.ForkUnavailable {
-					t.Errorf("got %s", e.Code)
+				want := session.ForkUnavailable
+				if tt.length == -2 {
+					want = session.ForkInvalidBoundary
+				}
+				if e := wantErr[*session.ForkError](t, err); e != nil && e.Code != want {
+					t.Errorf("got %s, want %s", e.Code, want)
 				}
 				return
 			}

@@ -18,7 +18,7 @@ type TurnFork struct {
 
 // ForkTurn makes a child that ends with the turn which contains AtSeq, and with what follows it before the next turn/start, so that a title made after the
 // turn is inherited. An AtSeq between two turns belongs to the one before it, one before all turns to the first, one past the end to the last. The child carries
-// the source's preset too. The error is as for Fork, with ForkUnavailable when that turn has not ended, or none has.
+// the source's preset too. The error is as for Fork, with ForkUnavailable when that turn has not ended, or none has, and ForkInvalidBoundary only for an AtSeq below 0.
 func (t *Set) ForkTurn(ctx context.Context, source string, f TurnFork) (*Session, error) {
 	return t.fork(ctx, source, f.Child, true, f.Once, func(ctx context.Context, src eventlog.Info) (int64, error) {
 		return t.cutAfterTurn(ctx, src, f.AtSeq)
@@ -28,6 +28,9 @@ func (t *Set) ForkTurn(ctx context.Context, source string, f TurnFork) (*Session
 // cutAfterTurn is the length of the shortest prefix that contains atSeq, ends outside of a turn, has a whole one, and goes up to the next turn/start.
 func (t *Set) cutAfterTurn(ctx context.Context, src eventlog.Info, atSeq *int64) (int64, error) {
 	id := src.Header.ID
+	if atSeq != nil && *atSeq < 0 {
+		return 0, &ForkError{Code: ForkInvalidBoundary, Session: id, Reason: fmt.Sprintf("%d is no seq of session %q: they count from 0", *atSeq, id)}
+	}
 	cut, ended := int64(-1), false
 	if src.Seq > 0 {
 		q := eventlog.Query{Life: eventlog.Life{ID: id, Incarnation: src.Incarnation}, To: src.Seq, Types: []string{event.TurnStart, event.TurnEnd}}
