@@ -31,9 +31,6 @@ func replayCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, logs []string) error {
 			r := replayer{asJSON: asJSON, several: len(logs) > 1, stdin: newInterruptible(cmd.Context(), cmd.InOrStdin()), style: styleOf(cmd.OutOrStdout())}
 			if cmd.Flags().Changed("at") {
-				if at < -1 {
-					return &usageError{fmt.Errorf("--at %d: a seq counts from 0; -1 is the empty log", at)}
-				}
 				r.at = &at
 			}
 			o, err := plugins.options()
@@ -54,7 +51,7 @@ func replayCommand() *cobra.Command {
 			return r.pluginTrouble(cmd.Context(), cmd.ErrOrStderr(), err)
 		},
 	}
-	cmd.Flags().Int64Var(&at, "at", 0, "stop right after the event of this seq")
+	numberFlag(cmd.Flags(), &at, "at", "", 0, -1, takesSeqOrNone, "stop right after the event of this seq")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object a log")
 	plugins.register(cmd.Flags())
 	return cmd

@@ -28,7 +28,7 @@ func root() *cobra.Command {
 	cmd.SetVersionTemplate("{{.Version}}\n")
 	cmd.Flags().Bool("version", false, "say which foldhost this is") // Without the shorthand that cobra would give it: -v is --verbose elsewhere.
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return &usageError{fmt.Errorf("%w (see %s --help)", err, cmd.CommandPath())}
+		return &usageError{fmt.Errorf("%w (see %s --help)", wrongFlag(err), cmd.CommandPath())}
 	})
 	cmd.AddCommand(serveCommand(), sessionCommand(), storeCommand(), replayCommand(), importCommand(), exportCommand(), pluginCommand(), versionCommand())
 	return cmd

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -45,22 +44,16 @@ func keysFlag(cmd *cobra.Command, keys []string) []string {
 func sessionListCommand() *cobra.Command {
 	var p place
 	var keys []string
-	limit, all := 0, false
+	limit, all := int64(0), false
 	cmd := &cobra.Command{
 		Use: "list", Short: "List sessions, latest commit first", Args: cobra.NoArgs,
 		Example: "  foldhost session list\n  foldhost session list --keys title --all --json",
 	}
 	cmd.Flags().StringSliceVar(&keys, "keys", nil, "also give values of these keys, as far as they are known without folding; '*' is all")
-	cmd.Flags().IntVar(&limit, "limit", 50, "list so many at most")
+	numberFlag(cmd.Flags(), &limit, "limit", "", 50, 1, takesSome, "list so many at most")
 	cmd.Flags().BoolVar(&all, "all", false, "list all")
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if limit < 1 {
-			return &usageError{fmt.Errorf("--limit %d: it is at least 1", limit)}
-		}
-		return nil
-	}
 	return p.command(cmd, need{valuesFlag: "keys"}, func(ctx context.Context, t *task) error {
-		q := client.ListQuery{Keys: []string{}, Limit: min(limit, 1000)}
+		q := client.ListQuery{Keys: []string{}, Limit: int(min(limit, 1000))}
 		if cmd.Flags().Changed("keys") {
 			q.Keys = keysFlag(cmd, keys)
 		}
@@ -68,7 +61,7 @@ func sessionListCommand() *cobra.Command {
 			q.Limit = 1000
 		}
 		list := render.NewSessions(t.out, t.style, q.Keys)
-		n := 0
+		n := int64(0)
 		for s, err := range t.Sessions(ctx, q) {
 			if err != nil {
 				return err
@@ -107,13 +100,7 @@ func sessionShowCommand() *cobra.Command {
 		Example: "  foldhost session show first\n  foldhost session show first --keys title --at 3 --json",
 	}
 	cmd.Flags().StringSliceVar(&keys, "keys", nil, "values of these keys alone")
-	cmd.Flags().Int64Var(&at, "at", 0, "values right after the event of this seq; -1 is before the first")
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if at < -1 {
-			return &usageError{fmt.Errorf("--at %d: a seq counts from 0; -1 is the empty log", at)}
-		}
-		return nil
-	}
+	numberFlag(cmd.Flags(), &at, "at", "", 0, -1, takesSeqOrNone, "values right after the event of this seq; -1 is before the first")
 	return p.command(cmd, need{values: true}, func(ctx context.Context, t *task) error {
 		q := client.ValuesQuery{Keys: keysFlag(cmd, keys)}
 		past := cmd.Flags().Changed("at")
@@ -162,31 +149,25 @@ func (t *task) checkPreset(ctx context.Context, s *client.Session) error {
 func sessionTailCommand() *cobra.Command {
 	var p place
 	var keys, types []string
-	last, from, once := int64(10), int64(0), false
+	last, from, once := int64(0), int64(0), false
 	cmd := &cobra.Command{
 		Use: "tail ID", Short: "Print the last events of a session and follow it", Args: exactly("ID"),
 		Long: "tail prints the last events and then what comes, until it is interrupted or the session is deleted. With --keys it prints values as\n" +
 			"well, once as they are and then where they change. A connection that breaks is made again, and no event is left out.",
 		Example: "  foldhost session tail first\n  foldhost session tail first --from 0 --no-follow --json\n  foldhost session tail first --types user/message --keys title",
 	}
-	cmd.Flags().Int64VarP(&last, "lines", "n", 10, "begin with so many events")
-	cmd.Flags().Int64Var(&from, "from", 0, "begin with the event of this seq")
+	numberFlag(cmd.Flags(), &last, "lines", "n", 10, 0, takesAny, "begin with so many events, whatever their types")
+	numberFlag(cmd.Flags(), &from, "from", "", 0, 0, takesSeq, "begin with the event of this seq; with -n, with the last so many of those from there on")
 	cmd.Flags().BoolVar(&once, "no-follow", false, "print what is there and end")
 	cmd.Flags().StringSliceVar(&types, "types", nil, "events of these types alone")
 	cmd.Flags().StringSliceVar(&keys, "keys", nil, "also values of these keys; '*' is all")
-	cmd.PreRunE = func(*cobra.Command, []string) error {
-		if last < 0 || from < 0 {
-			return &usageError{errors.New("--lines and --from are not below 0")}
-		}
-		return nil
-	}
 	return p.command(cmd, need{values: true}, func(ctx context.Context, t *task) error {
 		s, err := t.Get(ctx, t.args[0])
 		if err != nil {
 			return err
 		}
-		if !cmd.Flags().Changed("from") {
-			from = max(0, s.Seq-last)
+		if !cmd.Flags().Changed("from") || cmd.Flags().Changed("lines") {
+			from = max(from, s.Seq-last)
 		}
 		o := client.StreamOptions{After: s.Incarnation + ":" + client.Position(min(from, s.Seq)-1), Keys: []string{}}
 		if cmd.Flags().Changed("types") {
@@ -317,7 +298,7 @@ func sessionAppendCommand() *cobra.Command {
 			"one or one a line. All are appended together, or none.",
 		Example: "  foldhost session append first '{\"type\":\"session/title\",\"data\":{\"title\":\"A session\"}}'\n  foldhost session append first --expected-seq 4 < events.jsonl",
 	}
-	cmd.Flags().Int64Var(&expected, "expected-seq", 0, "append only if the first event gets this seq, which is the length of the log")
+	numberFlag(cmd.Flags(), &expected, "expected-seq", "", 0, 0, takesLength, "append only if the first event gets this seq, which is the length of the log")
 	cmd.Flags().StringVar(&o.Key, "key", "", "idempotency key: the same append with the same key is done once")
 	cmd.Flags().StringSliceVar(&keys, "keys", nil, "also give values of these keys, which contain the events; '*' is all")
 	var items []client.Item
@@ -400,7 +381,7 @@ func sessionForkCommand() *cobra.Command {
 		Use: "fork ID", Short: "Make a session that begins with the log of another", Args: exactly("ID"),
 		Example: "  foldhost session fork first --at 12 --id second",
 	}
-	cmd.Flags().Int64Var(&at, "at", 0, "the child ends with the turn that contains this seq, and what follows it before the next turn; without it all is taken")
+	numberFlag(cmd.Flags(), &at, "at", "", 0, 0, takesSeq, "the child ends with the turn that contains this seq, and what follows it before the next turn; without it all is taken")
 	cmd.Flags().StringVar(&f.ID, "id", "", "id of the child (default one that is made up)")
 	return p.command(cmd, need{values: true}, func(ctx context.Context, t *task) error {
 		if cmd.Flags().Changed("at") {
@@ -428,7 +409,7 @@ func sessionCompactCommand() *cobra.Command {
 	var c client.Compaction
 	cmd.PreRunE = func(cmd *cobra.Command, args []string) (err error) {
 		for i, to := range []*int64{&c.Start, &c.End} {
-			if *to, err = strconv.ParseInt(args[i+1], 10, 64); err != nil || *to < 0 {
+			if (&number{to, 0, takesSeq}).Set(args[i+1]) != nil {
 				return &usageError{fmt.Errorf("%q is no seq: START and END are those of nodes of the surface", args[i+1])}
 			}
 		}

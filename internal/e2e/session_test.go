@@ -103,6 +103,13 @@ func TestSessionCommands(t *testing.T) {
 			if len(lines) != 3 || !strings.Contains(lines[0], `"seq":3`) || !strings.Contains(lines[1], `"seq":4`) || !strings.Contains(lines[2], `"session/baseline"`) {
 				t.Errorf("the tail is %q", lines)
 			}
+			// With both, the last so many of those from the seq on.
+			for args, want := range map[string]int{"--from 1 -n 2": 3, "--from 4 -n 2": 4} {
+				lines := strings.Split(strings.TrimSpace(read(append([]string{"session", "tail", "a", "--no-follow"}, strings.Fields(args)...)...).stdout), "\n")
+				if len(lines) != 5-want || !strings.Contains(lines[0], fmt.Sprintf(`"seq":%d,`, want)) {
+					t.Errorf("tail %s prints %q, want what begins with event %d", args, lines, want)
+				}
+			}
 			if r := do("session", "tail", "a", "--no-follow", "--from", "0", "--types", "user/message"); !strings.Contains(r.stdout, "hello") || strings.Contains(r.stdout, "turn ends") {
 				t.Errorf("people see %s", r.stdout)
 			}
@@ -326,7 +333,7 @@ func TestWhatSessionCommandsRefuse(t *testing.T) {
 // Wrong usage is told apart from failures.
 func TestWrongUsageOfSessionAndStore(t *testing.T) {
 	for _, args := range []string{
-		"session", "session nothing", "session list here", "session list --limit 0", "session show", "session show a --at -2", "session tail a -n -1", "session create a b", "session append",
+		"session", "session nothing", "session list here", "session list --limit 0", "session list --limit x", "session fork a --at -1", "session show", "session show a --at -2", "session tail a -n -1", "session create a b", "session append",
 		"session append a {", "session compact a 1", "session compact a x 2 {}", "session compact a 1 2 {", "session list --url here", "session list --url http://127.0.0.1:1 --data d",
 		"store", "store nothing", "store backup", "store restore", "store salvage", "store backup f --url http://127.0.0.1:1",
 	} {
