@@ -33,6 +33,18 @@ func TestOnlyThisMachineIsServed(t *testing.T) {
 			l.Close()
 		}
 	}
+	// What is no address anywhere is told from what cannot be had here.
+	for address, malformed := range map[string]bool{
+		"127.0.0.1:99999": true, "127.0.0.1:-1": true, "127.0.0.1:": false, "127.0.0.1:none-such": true, "127.0.0.1:1e3": true, ":65536": true, "::1:0": true, "127.0.0.1": true, "nobody.invalid:0": false, ":0": false,
+	} {
+		err := api.CheckAddress(t.Context(), address, nil)
+		if e := (*api.ListenError)(nil); malformed && (!errors.As(err, &e) || !e.Malformed) || errors.As(err, &e) && e.Malformed != malformed {
+			t.Errorf("%s: %v", address, err)
+		}
+	}
+	if _, err := api.Listen(t.Context(), "192.0.2.1:0", &api.Tokens{}); err == nil || strings.Contains(err.Error(), "port,") {
+		t.Errorf("an address of another machine: %v", err)
+	}
 	taken, err := api.Listen(t.Context(), "127.0.0.1:0", nil)
 	if err != nil {
 		t.Fatal(err)

@@ -91,6 +91,9 @@ func (s *server) run(ctx context.Context, stdout io.Writer) (err error) {
 
 	defer heapfloor.Set()()
 	if err := api.CheckAddress(ctx, h.listen, tokens); err != nil {
+		if wrong, ok := errors.AsType[*api.ListenError](err); ok && wrong.Malformed {
+			return &usageError{err}
+		}
 		return err
 	}
 	// The store before the port: whoever starts a second host in a directory is to hear of the first one, and not that its port is taken.

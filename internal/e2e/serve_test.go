@@ -255,14 +255,17 @@ func TestWhatServeRefuses(t *testing.T) {
 		code int
 		says string
 	}{
-		"every address":              {args: []string{"--listen", ":0"}, code: 1, says: "loopback"},
-		"an address of others":       {args: []string{"--listen", "0.0.0.0:0"}, code: 1, says: "loopback"},
-		"one from the file":          {yaml: "listen: 0.0.0.0:7420\n", code: 1, says: "loopback"},
-		"a durability that is none":  {args: []string{"--durability", "some"}, code: 2, says: "relaxed"},
-		"an argument":                {args: []string{"here"}, code: 2},
-		"tokens that are not there":  {yaml: "tokenFile: tokens\n", code: 1, says: "tokens"},
-		"plugins that are not there": {args: []string{"--plugins", "nowhere", "--listen", "127.0.0.1:0"}, code: 1, says: "nowhere"},
-		"a file for a directory":     {args: []string{"--data", "foldhost.yaml", "--listen", "127.0.0.1:0"}, code: 1, says: "not-a-directory"},
+		"every address":                {args: []string{"--listen", ":0"}, code: 1, says: "loopback"},
+		"an address of others":         {args: []string{"--listen", "0.0.0.0:0"}, code: 1, says: "loopback"},
+		"one from the file":            {yaml: "listen: 0.0.0.0:7420\n", code: 1, says: "loopback"},
+		"a port that is none":          {args: []string{"--listen", "127.0.0.1:99999"}, code: 2, says: "from 1 to 65535"},
+		"one of the file that is none": {yaml: "listen: 127.0.0.1:seven\n", code: 2, says: "from 1 to 65535"},
+		"no port":                      {args: []string{"--listen", "127.0.0.1"}, code: 2, says: "host:port"},
+		"a durability that is none":    {args: []string{"--durability", "some"}, code: 2, says: "relaxed"},
+		"an argument":                  {args: []string{"here"}, code: 2},
+		"tokens that are not there":    {yaml: "tokenFile: tokens\n", code: 1, says: "tokens"},
+		"plugins that are not there":   {args: []string{"--plugins", "nowhere", "--listen", "127.0.0.1:0"}, code: 1, says: "nowhere"},
+		"a file for a directory":       {args: []string{"--data", "foldhost.yaml", "--listen", "127.0.0.1:0"}, code: 1, says: "not-a-directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
