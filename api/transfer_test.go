@@ -168,6 +168,7 @@ func TestWhatImportRefuses(t *testing.T) {
 			422, "event-invalid", []string{`"index":1`, `"reason":"surface-range-invalid"`, `"path":"*"`}},
 		"an enormous event":   {interchange("s", note(0, "a"), `{"type":"a","seq":1,"time":1,"data":"`+strings.Repeat("x", event.DefaultMaxBytes)+`"}`), 413, "too-large", []string{`"index":1`, `"size":"*"`, `"limit":"*"`}},
 		"an enormous line":    {interchange("s", note(0, "a"), strings.Repeat("x", 4*event.DefaultMaxBytes+1)), 413, "too-large", []string{`"index":1`, `"size":"*"`, `"limit":"*"`}},
+		"zstd of a bomb":      {packed(t, interchange("s", notes(5)...)+strings.Repeat("\n", 2<<20)), 413, "too-large", []string{`"index":5`, `"size":"*"`, `"limit":"*"`}},
 		"zstd that is broken": {packed(t, interchange("s", notes(5)...))[:30] + strings.Repeat("\xff", 60), 400, "body-invalid", nil},
 	} {
 		t.Run(name, func(t *testing.T) {

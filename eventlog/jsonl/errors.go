@@ -44,6 +44,21 @@ func (e *LineTooLongError) Unwrap() error {
 	return &event.Error{Code: event.TooLarge, Rule: "line-size", Reason: e.Error(), Size: int(e.Size), Limit: int(e.Limit)}
 }
 
+// GrowthError: a log that comes to far more than its file has bytes, as none does that was recorded. What follows is not read. It unwraps to an *event.Error with code too-large.
+type GrowthError struct {
+	// Size is what the file had come to, in bytes, when that was more than the Limit for as much of it as was Read.
+	Size, Limit, Read int64
+}
+
+func (e *GrowthError) Error() string {
+	return fmt.Sprintf("%d bytes of the file come to %d bytes of log, and the limit for them is %d: unpack it first, since a log that is not compressed has no such limit", e.Read, e.Size, e.Limit)
+}
+
+// Unwrap gives the code.
+func (e *GrowthError) Unwrap() error {
+	return &event.Error{Code: event.TooLarge, Rule: "growth", Reason: e.Error(), Size: int(e.Size), Limit: int(e.Limit)}
+}
+
 // ReadError: the bytes could not be got, from the disk or out of zstd. What the log holds is not known.
 type ReadError struct {
 	Path string

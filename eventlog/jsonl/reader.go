@@ -122,6 +122,9 @@ func (r *Reader) readHeader() error {
 	case err == io.EOF:
 		return refuse(&event.Error{Code: event.HeaderInvalid, Rule: "empty", Reason: "the log is empty; its first line is the header"})
 	case err != nil:
+		if e, ok := errors.AsType[*GrowthError](err); ok {
+			return refuse(e)
+		}
 		return &ReadError{Path: r.path, Err: err}
 	case l.text == nil:
 		return refuse(&LineTooLongError{Size: l.size, Limit: int64(r.limit)})
@@ -184,6 +187,11 @@ func (r *Reader) run(yield func(event.Draft, error) bool) error {
 		if err != nil {
 			return r.refuse(l, err)
 		}
+		if record.row != nil {
+			if err := r.source.grow(max(0, record.row.size-l.size)); err != nil {
+				return r.at(r.lines, r.index, err)
+			}
+		}
 		for draft, err := range record.drafts(r.options.MaxEventBytes) {
 			if err != nil {
 				return r.at(r.lines, r.index, err)
@@ -201,6 +209,9 @@ func (r *Reader) next() (line, error) {
 	l, err := r.source.next(&r.buf, r.limit)
 	if err == io.EOF {
 		return l, err
+	}
+	if e, ok := errors.AsType[*GrowthError](err); ok {
+		return l, r.at(r.lines+1, r.index, e)
 	}
 	if err != nil {
 		return l, &ReadError{Path: r.path, Err: err}

@@ -59,9 +59,6 @@ func (r *run) appendData(dst, text []byte) []byte {
 }
 
 const (
-	// maxGrowth is how many times its own length a row may expand to. Events of a row repeat what they have in common, so a line of 16 MiB with a
-	// long id and empty texts could stand for terabytes. Ids of a thousand bytes, and nothing but empty texts, stay below.
-	maxGrowth = 256
 	// maxShared is how many bytes of common tokens a run may have and still be packed, so that no row of ours grows like that: a chunk takes 5 bytes of a
 	// row at least, and about 180 and the tokens as an event.
 	maxShared = 1000
@@ -72,6 +69,11 @@ const (
 // shared is the length of the tokens in common.
 func (r *run) shared() int { return len(r.turn) + len(r.step) + len(r.index) + len(r.id) + len(r.name) }
 
+// size is about that of n chunks whose texts take so many bytes together.
+func (r *run) size(n int64, texts int) int64 {
+	return n*int64(envelopeSize+r.dataSize(nil)) + int64(texts)
+}
+
 // row is a packed run that has been checked.
 type row struct {
 	run
@@ -79,6 +81,8 @@ type row struct {
 	n           int64 // how many events
 	// dt and members are JSON arrays without white space.
 	dt, members []byte
+	// size is about that of its events.
+	size int64
 }
 
 // decodeRow reads a packed row. isRow says that its type is the tag of one; then an error says what is wrong with it. text must be
@@ -94,10 +98,10 @@ func decodeRow(text []byte) (r *row, isRow bool, err error) {
 			return nil, true, &event.Error{Code: event.EnvelopeInvalid, Rule: "row-malformed",
 				Reason: fmt.Sprintf("malformed %s storage row: %s", tag, reason)}
 		}
-		if size := r.n*int64(envelopeSize+r.dataSize(nil)) + int64(len(r.members)); size > maxGrowth*int64(len(text)) {
+		if r.size = r.run.size(r.n, len(r.members)); r.size > maxGrowth*int64(len(text)) {
 			return nil, true, &event.Error{Code: event.TooLarge, Rule: "row-growth",
 				Reason: fmt.Sprintf("the %s storage row of %d bytes stands for %d events with %d bytes, which is more than %d times as many; write them one a line",
-					tag, len(text), r.n, size, maxGrowth)}
+					tag, len(text), r.n, r.size, maxGrowth)}
 		}
 		return r, true, nil
 	}

@@ -13,6 +13,15 @@ import (
 // options that trade the reader's memory, and a hostile file could ask for gigabytes.
 const maxWindow = 32 << 20
 
+const (
+	// maxGrowth is how many times its own length a log may come to, and a row in it. Events of a row repeat what they have in common, so a line of 16 MiB with a long id and empty texts could
+	// stand for terabytes; and zstd writes 128 KiB in four bytes. Logs as they are recorded come to 20 or 50 times their length, chunks in rows in zstd; a row has
+	// ids of a thousand bytes and nothing but empty texts and stays below. A log without zstd comes to no more than its rows do.
+	maxGrowth = 256
+	// freeGrowth is what any log may come to besides: 64 MiB are read in a fraction of a second, whatever is in them.
+	freeGrowth = 64 << 20
+)
+
 // source gives the text of a log, decompressed where it has to be, and counts what was read of the file.
 type source struct {
 	count   *counter
@@ -20,7 +29,22 @@ type source struct {
 	decoder *zstd.Decoder
 	// torn says that the text ended inside a zstd frame.
 	torn bool
+	// size is what the file has come to: the length of its lines, of which each counts as one event at least, and of rows that of the events that they stand for.
+	size int64
 }
+
+// grow takes so much more into account, and says whether the log is as large as its file may make it.
+func (s *source) grow(more int64) error {
+	s.size += more
+	read := s.count.n.Load()
+	if limit := growth(read); s.size > limit {
+		return &GrowthError{Size: s.size, Limit: limit, Read: read}
+	}
+	return nil
+}
+
+// growth is what a file of which so much was read may have come to.
+func growth(read int64) int64 { return freeGrowth + maxGrowth*read }
 
 type counter struct {
 	r io.Reader
@@ -115,7 +139,13 @@ func (s *source) next(buf *[]byte, limit int) (line, error) {
 			l.whole = true
 			part = part[:len(part)-1]
 		}
-		l.size += int64(len(part))
+		more := int64(len(part))
+		if l.size += more; err == nil {
+			more += max(1, envelopeSize-l.size)
+		}
+		if err := s.grow(more); err != nil {
+			return line{}, err
+		}
 		if l.size <= int64(limit) {
 			if l.whole && len(kept) == 0 {
 				l.text = part // the usual case: the line lies in the block

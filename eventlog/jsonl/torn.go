@@ -18,6 +18,7 @@ import (
 //	an event or row out of seq                the same                             given; the taker refuses it
 //	JSON that breaks the lossless-JSON rule   refused: it was written like that    refused
 //	larger than the limit                     refused: it may be an event          refused
+//	so much that the file is a bomb           refused, and not read further        refused
 //	cut off zstd frame                        as a last line without newline       refused
 
 // refuse decides on a line that cannot follow what was read: it is an error, or it and the rest are dropped.
@@ -68,6 +69,9 @@ func damaged(cause error, text []byte) bool {
 
 // endsTurn says whether the line is a turn/end: then what stands before it had been committed.
 func (r *Reader) endsTurn(l line) bool {
+	if len(l.text) < len(`{"type":"turn/end","seq":0,"time":0,"data":0}`) {
+		return false // there may be millions of these
+	}
 	draft, err := event.DecodeDraft(l.text, r.options.MaxEventBytes)
 	return err == nil && draft.Type == event.TurnEnd
 }

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 
-	"github.com/klauspost/compress/zstd"
-
 	"github.com/foldhost/foldhost/event"
 )
 
@@ -31,7 +29,7 @@ type WriterOptions struct {
 // Writer writes one log. It checks nothing about the events and their order: what it is given has been accepted.
 type Writer struct {
 	out      *bufio.Writer
-	encoder  *zstd.Encoder
+	frames   *frameWriter
 	verbatim bool
 	packer   packer
 	buf      []byte
@@ -45,18 +43,17 @@ func NewWriter(out io.Writer, header event.Header, o WriterOptions) (*Writer, er
 	switch o.Compression {
 	case None, "":
 	case Zstd:
-		// One goroutine, the caller's. The checksum finds damage that still decompresses.
-		encoder, err := zstd.NewWriter(out, zstd.WithEncoderConcurrency(1), zstd.WithEncoderCRC(true))
+		frames, err := newFrameWriter(out)
 		if err != nil {
 			return nil, fmt.Errorf("beginning a zstd stream: %w", err)
 		}
-		w.encoder, out = encoder, encoder
+		w.frames, out = frames, frames
 	default:
 		return nil, fmt.Errorf("jsonl: no compression is called %q: use none or zstd", o.Compression)
 	}
 	w.out = bufio.NewWriterSize(out, blockSize)
 	w.buf = append(header.AppendJSON(w.buf[:0]), '\n')
-	if err := w.put(1); err != nil {
+	if err := w.put(1, 0); err != nil {
 		return nil, err
 	}
 	return w, nil
@@ -75,30 +72,37 @@ func (w *Writer) Write(e event.Event) error {
 	w.buf = w.buf[:0]
 	if w.verbatim {
 		w.buf = append(e.AppendJSON(w.buf), '\n')
-		return w.put(1)
+		return w.put(1, 0)
 	}
 	if w.packer.add(&e) {
 		return nil
 	}
-	lines := w.flush()
+	lines, row := w.flush()
 	if !w.packer.add(&e) {
 		w.buf = append(e.AppendJSON(w.buf), '\n')
 		lines++
 	}
-	return w.put(lines)
+	return w.put(lines, row)
 }
 
-// flush moves what the packer has to the buffer and says how many lines that is.
-func (w *Writer) flush() int64 {
-	lines := int64(w.packer.n)
+// flush moves what the packer has to the buffer, and says how many lines that is and, of a row, the size of its events.
+func (w *Writer) flush() (lines, row int64) {
+	lines = int64(w.packer.n)
 	if lines >= minRow {
+		row = w.packer.run.size(lines, len(w.packer.members))
 		lines = 1
 	}
 	w.buf = w.packer.flush(w.buf)
-	return lines
+	return lines, row
 }
 
-func (w *Writer) put(lines int64) error {
+func (w *Writer) put(lines, row int64) error {
+	if w.frames != nil && w.err == nil {
+		// No less than a reader makes of them.
+		if w.err = w.frames.room(int64(len(w.buf))+lines*envelopeSize+row, w.out.Flush); w.err != nil {
+			return w.err
+		}
+	}
 	w.lines += lines
 	if _, err := w.out.Write(w.buf); err != nil {
 		w.err = fmt.Errorf("writing line %d of the log: %w", w.lines, err)
@@ -116,15 +120,15 @@ func (w *Writer) Close() error {
 	}
 	if w.err == nil {
 		w.buf = w.buf[:0]
-		if w.put(w.flush()) == nil {
+		if lines, row := w.flush(); w.put(lines, row) == nil {
 			if err := w.out.Flush(); err != nil {
 				w.err = fmt.Errorf("writing the end of the log: %w", err)
 			}
 		}
 	}
 	// The encoder is closed after an error too, as it holds buffers; what it says then does not matter.
-	if w.encoder != nil {
-		if err := w.encoder.Close(); err != nil && w.err == nil {
+	if w.frames != nil {
+		if err := w.frames.Close(); err != nil && w.err == nil {
 			w.err = fmt.Errorf("ending the zstd stream: %w", err)
 		}
 	}
