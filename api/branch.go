@@ -34,7 +34,7 @@ func (c *call) forkSession() error {
 		return err
 	}
 	ctx, id := c.r.Context(), c.r.PathValue("id")
-	if f.Once.Key == "" {
+	if f.Once.Key == "" || f.Child == id { // A session is no child of its own, and its key is no sign that it was made so.
 		child, err := c.api.sessions.ForkTurn(ctx, id, f)
 		if err != nil {
 			return err

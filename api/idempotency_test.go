@@ -138,6 +138,10 @@ func TestKeysOfOthers(t *testing.T) {
 	// And one without.
 	s.create("plain")
 	s.post("/v1/sessions/s/fork", `{"id":"plain","atSeq":0}`, "Idempotency-Key: k2").problem(409, "session-conflict")
+	// The source itself is no child, of whatever key.
+	s.post("/v1/sessions/s/fork", `{"id":"s","atSeq":0}`, "Idempotency-Key: k5").problem(409, "session-conflict")
+	s.post("/v1/sessions/s/fork", `{"id":"s","atSeq":0}`).problem(409, "session-conflict")
+	s.post("/v1/sessions/nobody/fork", `{"id":"nobody"}`, "Idempotency-Key: k5").problem(404, "session-not-found")
 	// A fork that was refused has the key: the same request may try again, and no other.
 	s.post("/v1/sessions/s/fork", `{"atSeq":3}`, "Idempotency-Key: k3").problem(409, "fork-unavailable")
 	s.post("/v1/sessions/s/fork", `{"atSeq":2}`, "Idempotency-Key: k3").problem(422, "idempotency-key-reused")
