@@ -143,8 +143,12 @@ func (o *offline) command(cmd *cobra.Command, run func(cmd *cobra.Command, args 
 // guideOffline adds the way out.
 func guideOffline(err error) error {
 	var target *sqlite.TargetError
-	if errors.As(err, &target) && errors.Is(err, fs.ErrExist) {
+	var no *noStoreError
+	switch {
+	case errors.As(err, &target) && errors.Is(err, fs.ErrExist):
 		return &guidedError{err, "a store is restored into a directory without one: name another with --data, or move that one away"}
+	case errors.As(err, &no):
+		return &guidedError{err, "nothing was salvaged; --data or $FOLDHOST_DATA names another directory"}
 	}
 	return err
 }
@@ -184,7 +188,8 @@ func storeSalvageCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "salvage DIR", Short: "Write what is whole of a damaged store as logs into a directory", Args: exactly("DIR"),
 		Long: "salvage reads what is whole of the store, log by log, changes nothing there, and writes each log to a file of its own in DIR, which must be\n" +
-			"empty or missing. foldhost import takes them again. Exit code 1 says that something is lost.",
+			"empty or missing. foldhost import takes them again. Idempotency keys and values are not saved. Exit code 1 says that the store is damaged,\n" +
+			"and what it prints, which logs are not whole; or that nothing could be saved.",
 		Example: "  foldhost store salvage saved --data /var/lib/foldhost",
 	}
 	cmd.Flags().BoolVar(&pack, "pack", false, "pack runs of three and more chunks into rows")
@@ -192,6 +197,9 @@ func storeSalvageCommand() *cobra.Command {
 		to, err := emptyDir(args[0])
 		if err != nil {
 			return err
+		}
+		if _, err := os.Stat(filepath.Join(dir, "foldhost.db")); errors.Is(err, fs.ErrNotExist) {
+			return &noStoreError{dir}
 		}
 		s := salvage{out: cmd.OutOrStdout(), to: to, quiet: o.asJSON, files: []render.SalvagedFile{}, options: jsonl.WriterOptions{Verbatim: !pack}}
 		report, err := sqlite.Salvage(cmd.Context(), dir, s.save)
@@ -212,7 +220,7 @@ func storeSalvageCommand() *cobra.Command {
 			err = render.Salvaged(s.out, to, report.Whole, report.Cut, report.Events, result.Problems, report.More)
 		}
 		if err == nil && len(result.Problems) > 0 {
-			err = &reportedError{errors.New("some of the store is lost")}
+			err = &reportedError{errors.New("the store is damaged")}
 		}
 		return err
 	})

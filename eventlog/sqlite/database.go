@@ -49,7 +49,10 @@ func inspectHeader(path string, r io.Reader) error {
 	if id := binary.BigEndian.Uint32(h[68:]); id != applicationID {
 		return &NotStoreError{Path: path, Reason: fmt.Sprintf("it is the SQLite database of another application, %08x", id)}
 	}
-	if version := int64(int32(binary.BigEndian.Uint32(h[60:]))); version > int64(len(migrations)) {
+	switch version := int64(int32(binary.BigEndian.Uint32(h[60:]))); {
+	case version < 0:
+		return &DamagedError{Path: path, Reason: fmt.Sprintf("its format is %d, and formats count from 0", version)}
+	case version > int64(len(migrations)):
 		return &NewerError{Path: path, Have: version, Know: int64(len(migrations))}
 	}
 	return nil

@@ -1,9 +1,11 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 
 	sqlite3 "github.com/ncruces/go-sqlite3"
 )
@@ -62,7 +64,11 @@ type DirError struct {
 func (e *DirError) Error() string {
 	msg := fmt.Sprintf("the data directory %s cannot be used (%s)", e.Dir, e.Problem)
 	if e.Err != nil {
-		msg += ": " + e.Err.Error()
+		cause := e.Err
+		if at, ok := cause.(*fs.PathError); ok && at.Path == e.Dir {
+			cause = at.Err // Without the directory once more.
+		}
+		msg += ": " + cause.Error()
 	}
 	return msg + ": " + e.Remedy
 }
@@ -80,17 +86,17 @@ func (e *NewerError) Error() string {
 	return fmt.Sprintf("%s has format %d and this program knows formats up to %d: use the newer program again, or restore an older backup", e.Path, e.Have, e.Know)
 }
 
-// NotStoreError: the file is no database of this program.
-type NotStoreError struct{ Path, Reason string }
+// NotStoreError: the file is no database of this program. Remedy says what to do where that is something else than for a store that is to be opened.
+type NotStoreError struct{ Path, Reason, Remedy string }
 
 func (e *NotStoreError) Error() string {
-	return fmt.Sprintf("%s is not a foldhost database (%s), or its beginning is damaged: move it away, or restore a backup", e.Path, e.Reason)
+	return fmt.Sprintf("%s is not a foldhost database (%s), or its beginning is damaged: %s", e.Path, e.Reason, cmp.Or(e.Remedy, "move it away, or restore a backup"))
 }
 
-// DamagedError: the database is broken below the level of single logs. It was not changed.
+// DamagedError: the database is broken below the level of single logs. It was not changed. Remedy says what to do where that is something else than for a store that is to be opened.
 type DamagedError struct {
-	Path, Reason string
-	Err          error
+	Path, Reason, Remedy string
+	Err                  error
 }
 
 func (e *DamagedError) Error() string {
@@ -98,10 +104,21 @@ func (e *DamagedError) Error() string {
 	if e.Err != nil {
 		msg += fmt.Sprintf(" (%v)", e.Err)
 	}
-	return msg + ": restore a backup, or export what is whole with `foldhost store salvage`"
+	return msg + ": " + cmp.Or(e.Remedy, "restore a backup, or export what is whole with `foldhost store salvage`")
 }
 
 func (e *DamagedError) Unwrap() error { return e.Err }
+
+// withRemedy says of a database that cannot be used what to do in this case.
+func withRemedy(err error, remedy string) error {
+	if e, ok := errors.AsType[*DamagedError](err); ok {
+		e.Remedy = remedy
+	}
+	if e, ok := errors.AsType[*NotStoreError](err); ok {
+		e.Remedy = remedy
+	}
+	return err
+}
 
 // dbError is what SQLite, or the disk below it, said to a statement. It tells failures of the store from refusals.
 type dbError struct {

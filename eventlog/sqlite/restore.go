@@ -14,6 +14,9 @@ import (
 	"github.com/foldhost/foldhost/internal/crashpoint"
 )
 
+// otherBackup is what to do about a backup that cannot be restored.
+const otherBackup = "nothing was restored; take another backup"
+
 // Restore makes the store of a directory out of a file that Backup made. It is another store than the one that was copied: it has an id of its own, each of its logs another
 // incarnation, and no checkpoint rows, because what clients and caches know of the old one may be of a later state. The whole of the file is checked first.
 //
@@ -26,14 +29,14 @@ func Restore(ctx context.Context, backup, dir string) error {
 	}
 	source, err := os.Open(backup)
 	if err != nil {
-		return fmt.Errorf("opening the backup: %w", err)
+		return fmt.Errorf("the backup cannot be read: %w", err)
 	}
 	defer source.Close()
 	if err := inspectHeader(backup, source); err != nil {
-		return err
+		return withRemedy(err, otherBackup)
 	}
 	if _, err := os.Stat(backup + "-wal"); err == nil {
-		return &NotStoreError{Path: backup, Reason: "it is a database in use, or was not closed: some of it may be in the file beside it. Copy it with Backup"}
+		return &NotStoreError{Path: backup, Reason: "it is a database in use, or was not closed, and some of it may be in the file beside it", Remedy: "nothing was restored; take a file that backup made"}
 	}
 	if err := prepareDir(dir); err != nil {
 		return err
@@ -77,9 +80,9 @@ func Restore(ctx context.Context, backup, dir string) error {
 		case fault != nil:
 			return dirError(dir, fault)
 		case isDB(err):
-			return &DamagedError{Path: backup, Reason: "the copy of it cannot be used", Err: err}
+			return &DamagedError{Path: backup, Reason: "the copy of it cannot be used", Remedy: otherBackup, Err: err}
 		}
-		return err
+		return withRemedy(err, otherBackup)
 	}
 	crashpoint.Reach("restore/made")
 	return publish(f, making, path)

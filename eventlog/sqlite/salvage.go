@@ -38,7 +38,9 @@ type SalvageReport struct {
 // that Open refuses; nobody may have it open. save is called for each log and must read its events; its error ends the salvage and is
 // returned. Checkpoint rows and idempotency keys are not salvaged.
 //
-// Errors: *LockedError, *NotStoreError, *NewerError, *DirError, *DamagedError when not even the beginning can be read, ctx's.
+// A report without problems is one of a store that is sound as a whole: where all logs are, the engine looks at the rest of the file too.
+//
+// Errors: *LockedError, *NotStoreError, *NewerError, *DirError, *DamagedError when not even the beginning can be read, so that nothing was saved, ctx's.
 func Salvage(ctx context.Context, dir string, save func(SalvagedLog) error) (SalvageReport, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -58,7 +60,7 @@ func Salvage(ctx context.Context, dir string, save func(SalvagedLog) error) (Sal
 	s := salvaging{ctx: ctx, save: save, path: path}
 	if err := contained(func() error { return s.open(d) }); err != nil {
 		if isDB(err) {
-			err = &DamagedError{Path: path, Reason: "not even its beginning can be read", Err: err}
+			err = &DamagedError{Path: path, Reason: "not even its beginning can be read", Remedy: "nothing was salvaged; restore a backup", Err: err}
 		}
 		return SalvageReport{}, err
 	}
@@ -146,7 +148,36 @@ func (s *salvaging) run() error {
 			return err
 		}
 	}
-	return nil
+	if len(s.report.Problems) == 0 {
+		s.beside()
+	}
+	return s.ctx.Err()
+}
+
+// beside looks at what is not the logs': whoever salvages a store that cannot be opened is to hear what is wrong with it, also where every log is whole.
+func (s *salvaging) beside() {
+	err := contained(func() error {
+		f, err := os.Open(s.path)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		if err := inspectHeader(s.path, f); err != nil {
+			return err
+		}
+		return s.r.c.sound(s.path)
+	})
+	if err == nil || s.ctx.Err() != nil {
+		return
+	}
+	reason := err.Error()
+	if e, ok := errors.AsType[*DamagedError](err); ok {
+		reason = e.Reason
+	}
+	if e, ok := errors.AsType[*NotStoreError](err); ok {
+		reason = e.Reason
+	}
+	s.add(DamagedPages, "", -1, "every log is whole, and the store is damaged beside them: %s", reason)
 }
 
 // log salvages one log, if there is anything of it.

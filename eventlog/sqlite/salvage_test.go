@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/foldhost/foldhost/event"
@@ -82,6 +83,42 @@ func TestSalvageGivesWhatIsWhole(t *testing.T) {
 				t.Errorf("headers lost: %q", lost)
 			}
 			if report.Whole != c.whole || report.Cut != c.cut || int64(len(report.Problems)) != c.faults || report.Events != int64(c.a+c.staged) {
+				t.Errorf("%+v", report)
+			}
+		})
+	}
+}
+
+// A store that cannot be opened is not salvaged without a word, also where every log is whole.
+func TestSalvageSaysWhatIsDamagedBesideTheLogs(t *testing.T) {
+	for name, spoil := range map[string]func(dir string, size, keys int64){
+		"another application": func(dir string, _, _ int64) { set(t, dir, 68, []byte{0}) },
+		"a format below 0":    func(dir string, _, _ int64) { set(t, dir, 60, []byte{0xff}) },
+		"a page of the keys":  func(dir string, size, keys int64) { set(t, dir, (keys-1)*size, make([]byte, size)) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := stocked(t)
+			swept(t, s)
+			var size, keys int64
+			err := s.change(nowhere, 0, func(w *writer) (err error) {
+				if size, err = w.c.number("PRAGMA page_size"); err == nil {
+					keys, err = w.c.number("SELECT rootpage FROM sqlite_schema WHERE name = 'keys'")
+				}
+				return err
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			closeStore(t, s)
+			spoil(s.dir, size, keys)
+			if s, err := Open(t.Context(), s.dir, Options{}); !told(err) {
+				t.Errorf("Open: %v", err)
+				if err == nil {
+					end(s)
+				}
+			}
+			logs, lost, report := salvage(t, s.dir)
+			if len(logs) != 3 || len(lost) > 0 || report.Whole != 3 || report.Cut != 0 || len(report.Problems) != 1 || report.Problems[0].Code != DamagedPages {
 				t.Errorf("%+v", report)
 			}
 		})
@@ -178,7 +215,9 @@ func TestASalvageThatIsRefused(t *testing.T) {
 	as[*NewerError](t, "of a newer store", err)
 	set(t, s.dir, 0, make([]byte, 100))
 	_, err = Salvage(t.Context(), s.dir, none)
-	as[*DamagedError](t, "of something without a header", err)
+	if e := as[*DamagedError](t, "of something without a header", err); e != nil && !strings.Contains(e.Error(), "nothing was salvaged") {
+		t.Errorf("it says %v", e)
+	}
 	empty := t.TempDir()
 	for _, dir := range []string{filepath.Join(empty, "none"), empty} {
 		_, err = Salvage(t.Context(), dir, none)

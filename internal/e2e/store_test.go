@@ -3,6 +3,7 @@ package e2e
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -204,6 +205,45 @@ func TestADamagedStoreIsSalvaged(t *testing.T) {
 		foldhost(t, "", "import", filepath.Join(saved, name), "--data", fresh).want(t, 0)
 	}
 	same(t, "the log that was whole", foldhost(t, "", "export", "--session", "whole", "--no-pack", "--data", fresh).want(t, 0).stdout, strings.Replace(read(t, sample("dry-run.jsonl")), "dry-run-demo", "whole", 1))
+}
+
+// A store that cannot be opened is salvaged with exit code 1, whether something could be saved or not, and people hear what was and what was not.
+func TestAStoreThatCannotBeOpenedIsSalvaged(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil func(db string)
+		code  string // of a salvage that saves nothing
+		says  []string
+	}{
+		"all logs whole": {spoil: func(db string) { patch(t, db, 68, []byte{0}) }, says: []string{"1 log whole, 0 logs cut", "idempotency keys", "damaged-pages: every log is whole"}},
+		"no beginning":   {spoil: func(db string) { patch(t, db, 0, make([]byte, 100)) }, code: "damaged", says: []string{"nothing was salvaged", "restore a backup"}},
+		"cut short":      {spoil: func(db string) { os.Truncate(db, 10) }, code: "damaged", says: []string{"nothing was salvaged", "restore a backup"}},
+		"empty":          {spoil: func(db string) { os.Truncate(db, 0) }, code: "damaged", says: []string{"nothing was salvaged", "restore a backup"}},
+		"gone":           {spoil: func(db string) { os.Remove(db) }, code: "no-store", says: []string{"nothing was salvaged", "--data"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			data, saved := filepath.Join(dir, "data"), filepath.Join(dir, "saved")
+			foldhost(t, "", "import", sample("dry-run.jsonl"), "--id", "a", "--data", data).want(t, 0)
+			c.spoil(filepath.Join(data, "foldhost.db"))
+			foldhost(t, "", "session", "show", "a", "--data", data).want(t, 1)
+			r := foldhost(t, "", "store", "salvage", saved, "--data", data).want(t, 1)
+			for _, part := range c.says {
+				if !strings.Contains(r.stdout+r.stderr, part) {
+					t.Errorf("people do not hear %q: %s%s", part, r.stdout, r.stderr)
+				}
+			}
+			if c.code == "" {
+				onlyFiles(t, saved, "a.jsonl")
+				return
+			}
+			if _, err := os.Stat(saved); !errors.Is(err, os.ErrNotExist) {
+				t.Error("it made the directory for nothing")
+			}
+			if f := into[failed](t, foldhost(t, "", "store", "salvage", saved, "--data", data, "--json").want(t, 1)); f.Error.Code != c.code {
+				t.Errorf("%+v", f)
+			}
+		})
+	}
 }
 
 // restore and salvage need the directory free, and say who has it.

@@ -53,14 +53,14 @@ func CheckReport(w io.Writer, r *client.CheckReport) error {
 
 func problems(w io.Writer, list []client.StoreProblem, more int64) {
 	for _, p := range list {
-		where := ""
+		where := p.Code
 		if p.Session != "" {
-			where = " in session " + p.Session
+			where += " in session " + p.Session
 		}
 		if p.Seq != nil {
 			where += fmt.Sprintf(" at seq %d", *p.Seq)
 		}
-		Printf(w, "  %s%s: %s\n", p.Code, where, p.Detail)
+		Printf(w, "  %s: %s\n", where, p.Detail)
 	}
 	if more > 0 {
 		Printf(w, "  and %d more\n", more)
@@ -89,6 +89,7 @@ func SavedFile(w io.Writer, f *SalvagedFile) error {
 func Salvaged(w io.Writer, dir string, whole, cut, events int64, lost []client.StoreProblem, more int64) error {
 	b := bufio.NewWriter(w)
 	Printf(b, "salvaged %s into %s: %s whole, %s cut\n", count(events, "event"), dir, count(whole, "log"), count(cut, "log"))
+	Printf(b, "not salvaged, as ever: idempotency keys, and values, which are folded anew\n")
 	problems(b, lost, more)
 	return b.Flush()
 }
