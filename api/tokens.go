@@ -6,6 +6,7 @@ import (
 	"crypto/subtle"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"runtime"
 	"strings"
@@ -41,7 +42,11 @@ func (e *TokenFileError) Error() string {
 	}
 	msg := fmt.Sprintf("token file %s: %s", at, e.Reason)
 	if e.Err != nil {
-		msg += fmt.Sprintf(": %v", e.Err)
+		cause := e.Err
+		if of, ok := cause.(*fs.PathError); ok && of.Path == e.File {
+			cause = of.Err // Without the file once more.
+		}
+		msg += fmt.Sprintf(": %v", cause)
 	}
 	return msg
 }

@@ -46,7 +46,7 @@ const (
 
 // Error is what a server answers instead of what was asked for. Nothing was changed by the request, unless Code is overloaded, internal or empty: then it is not known.
 type Error struct {
-	// Doing is the call, such as `append to session "s"`.
+	// Doing is the call, such as `append to session "s"`. Who empties it has the server's words alone.
 	Doing  string
 	Status int
 	// Code is empty when the answer is not one of this API, as that of a proxy.
@@ -68,7 +68,10 @@ type Error struct {
 }
 
 func (e *Error) Error() string {
-	text := e.Doing + ": " + e.Detail
+	text := e.Detail
+	if e.Doing != "" {
+		text = e.Doing + ": " + text
+	}
 	var at []string
 	if e.Index != nil {
 		at = append(at, fmt.Sprintf("event %d", *e.Index))

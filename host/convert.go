@@ -39,7 +39,7 @@ type Conversion struct {
 	Warnings []jsonl.Warning
 }
 
-// OutputError: the output could not be written. What was there before is there still.
+// OutputError: the output could not be written. What was there before is there still. Err says of which file.
 type OutputError struct {
 	Path string
 	Err  error
@@ -49,7 +49,7 @@ func (e *OutputError) Error() string {
 	if errors.Is(e.Err, fs.ErrExist) {
 		return fmt.Sprintf("%s exists already: take another name, or have it replaced", e.Path)
 	}
-	return fmt.Sprintf("output: %v", e.Err)
+	return e.Err.Error()
 }
 
 func (e *OutputError) Unwrap() error { return e.Err }
@@ -62,7 +62,7 @@ func Convert(ctx context.Context, o ConvertOptions) (Conversion, error) {
 	if !o.Replace && o.Out != "-" {
 		// Looked at early, so that nobody waits for a long log to hear it; what decides is the look at the end.
 		if info, err := os.Lstat(o.Out); err == nil && info.IsDir() {
-			return done, &OutputError{Path: o.Out, Err: fmt.Errorf("%s is a directory", o.Out)}
+			return done, &OutputError{Path: o.Out, Err: fmt.Errorf("writing %s: it is a directory", o.Out)}
 		} else if err == nil {
 			return done, &OutputError{Path: o.Out, Err: fs.ErrExist}
 		}

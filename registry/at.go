@@ -238,7 +238,11 @@ type SeqRangeError struct {
 }
 
 func (e *SeqRangeError) Error() string {
-	return fmt.Sprintf("session %q has the seqs from -1 (the empty log) to %d; there is no %d", e.Session, e.Head, e.Seq)
+	has := "has no events, and so"
+	if e.Head >= 0 {
+		has = fmt.Sprintf("ends at seq %d, and has", e.Head)
+	}
+	return fmt.Sprintf("session %q %s no seq %d: ask for less, or again once it is there; -1 is the empty log", e.Session, has, e.Seq)
 }
 
 // BusyError: too many looks into the past were under way for too long. Try again later.

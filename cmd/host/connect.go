@@ -90,6 +90,9 @@ func (p *place) at(cmd *cobra.Command, args []string, n need, run func(context.C
 	leave, err := t.connect(cmd.Context(), n)
 	if err == nil {
 		err = run(cmd.Context(), t)
+		if said, ok := errors.AsType[*client.Error](err); ok && said.Code != "" {
+			said.Doing = "" // It stands in the command line, and what the server says names the session.
+		}
 		err = errors.Join(err, leave())
 	}
 	return guide(err)
@@ -261,8 +264,6 @@ func guide(err error) error {
 		way = "it does not serve: wait until it has ended, or end it"
 	case errors.As(err, &said) && said.Code == client.CodeSessionNotFound:
 		way = "foldhost session list shows which there are"
-	case errors.As(err, &said) && said.Code == client.CodeSessionConflict:
-		way = "choose another id; import takes one as --id"
 	case errors.As(err, &said) && said.Status == http.StatusUnauthorized:
 		way = "--token-file or $FOLDHOST_TOKEN_FILE names the file whose first token is sent"
 	}

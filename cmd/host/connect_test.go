@@ -85,7 +85,7 @@ func TestTheWayOut(t *testing.T) {
 	}{
 		"a stranger's certificate": {[]string{"session", "list", "--url", secure.URL}, "SSL_CERT_FILE"},
 		"no such session":          {[]string{"session", "show", "gone", "--data", data}, "session list"},
-		"an id that is taken":      {[]string{"session", "create", "here", "--cwd", "/other", "--data", data}, "another id"},
+		"a log's id that is taken": {[]string{"import", logFile(t, "here"), "--data", data}, "--id"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			out, err := call(t, append(c.args, "--json")...)
@@ -94,6 +94,66 @@ func TestTheWayOut(t *testing.T) {
 				t.Errorf("%s %v", out, err)
 			}
 		})
+	}
+}
+
+// logFile is a log of the header alone.
+func logFile(t *testing.T, id string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "log.jsonl")
+	if err := os.WriteFile(path, []byte(`{"type":"session","version":0,"id":"`+id+`","createdAt":1}`+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// An error names what it is about once, however many layers it came through, and says what to do about it once.
+func TestNothingIsSaidTwice(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	if err := os.WriteFile("broken.jsonl", []byte("broken\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	call(t, "session", "create", "here", "--data", "data")
+	for _, c := range []struct{ command, once, says string }{
+		{"session show gone", "gone", "not found"},
+		{"session tail gone", "gone", "not found"},
+		{"session append gone {\"type\":\"x\",\"data\":1}", "gone", "not found"},
+		{"session fork gone", "gone", "not found"},
+		{"session recover gone", "gone", "not found"},
+		{"session retry gone", "gone", "not found"},
+		{"session verify gone", "gone", "not found"},
+		{"session delete gone", "gone", "not found"},
+		{"export --session gone", "gone", "not found"},
+		{"session create here --cwd /other", "another id", "cwd"},
+		{"session fork here --id here", "another id", "exists"},
+		{"session show here --at 7", `"here"`, "no seq 7"},
+		{"session show here --url http://127.0.0.1:1 --token-file gone", "gone", "no such file"},
+		{"import " + logFile(t, "here"), "here", "exists"},
+		{"import gone", "gone", "no such file"},
+		{"import gone out.jsonl", "gone", "no such file"},
+		{"import broken.jsonl", "broken.jsonl", "line 1"},
+		{"replay gone", "gone", "no such file"},
+		{"replay .", "reading", "directory"},
+		{"store restore gone", "gone", "no such file"},
+		{"serve --tls-cert gone --tls-key broken.jsonl", "gone", "no such file"},
+	} {
+		args := strings.Fields(c.command)
+		if args[0] != "replay" && !strings.Contains(c.command, "--url") && !strings.Contains(c.command, "out.jsonl") {
+			args = append(args, "--data", "data")
+		}
+		out, err := call(t, args...)
+		if err == nil {
+			t.Errorf("%s: %s", c.command, out)
+			continue
+		}
+		text := out // A command that prints its error itself has done so.
+		if !isReported(err) {
+			text = strings.Join(describe(err), "\n")
+		}
+		if strings.Count(text, c.once) != 1 || !strings.Contains(text, c.says) {
+			t.Errorf("%s: %s", c.command, text)
+		}
 	}
 }
 

@@ -123,6 +123,10 @@ func (c *converter) take(cmd *cobra.Command, name string) error {
 			buffered := bufio.NewReaderSize(&counted{in, bar}, 64<<10)
 			head, _ := buffered.Peek(len(zstdMagic))
 			taken, err = t.Import(ctx, buffered, client.ImportOptions{ID: c.id, Strict: c.strict, Zstd: string(head) == zstdMagic})
+			var said *client.Error
+			if errors.As(err, &said) && said.Code == client.CodeSessionConflict {
+				err = &guidedError{err, "--id gives it another id"}
+			}
 			return err
 		})
 	}()

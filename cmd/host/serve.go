@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -164,8 +165,12 @@ func (h *settings) tls() (*tls.Config, error) {
 		return nil, &usageError{errors.New("--tls-cert and --tls-key belong together: name both")}
 	}
 	pair, err := tls.LoadX509KeyPair(h.tlsCert, h.tlsKey)
-	if err != nil {
-		return nil, fmt.Errorf("read the certificate %s and its key %s: %w", h.tlsCert, h.tlsKey, err)
+	var unread *fs.PathError // It names the one of the two that it is about.
+	switch {
+	case errors.As(err, &unread):
+		return nil, fmt.Errorf("read the certificate and its key: %w", err)
+	case err != nil:
+		return nil, fmt.Errorf("the certificate %s and its key %s: %w", h.tlsCert, h.tlsKey, err)
 	}
 	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }

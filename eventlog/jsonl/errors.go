@@ -3,6 +3,7 @@ package jsonl
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 
 	"github.com/foldhost/foldhost/event"
 )
@@ -69,7 +70,11 @@ func (e *ReadError) Error() string {
 	if e.Path == "" {
 		return fmt.Sprintf("reading the log: %v", e.Err)
 	}
-	return fmt.Sprintf("reading %s: %v", e.Path, e.Err)
+	cause := e.Err
+	if at, ok := cause.(*fs.PathError); ok && at.Path == e.Path {
+		cause = at.Err // Without the path once more.
+	}
+	return fmt.Sprintf("reading %s: %v", e.Path, cause)
 }
 
 func (e *ReadError) Unwrap() error { return e.Err }
