@@ -91,18 +91,18 @@ func TestSalvageGivesWhatIsWhole(t *testing.T) {
 
 // A store that cannot be opened is not salvaged without a word, also where every log is whole.
 func TestSalvageSaysWhatIsDamagedBesideTheLogs(t *testing.T) {
-	for name, spoil := range map[string]func(dir string, size, keys int64){
+	for name, spoil := range map[string]func(dir string, size, index int64){
 		"another application": func(dir string, _, _ int64) { set(t, dir, 68, []byte{0}) },
 		"a format below 0":    func(dir string, _, _ int64) { set(t, dir, 60, []byte{0xff}) },
-		"a page of the keys":  func(dir string, size, keys int64) { set(t, dir, (keys-1)*size, make([]byte, size)) },
+		"a page of an index":  func(dir string, size, index int64) { set(t, dir, (index-1)*size, make([]byte, size)) },
 	} {
 		t.Run(name, func(t *testing.T) {
 			s := stocked(t)
 			swept(t, s)
-			var size, keys int64
+			var size, index int64
 			err := s.change(nowhere, 0, func(w *writer) (err error) {
 				if size, err = w.c.number("PRAGMA page_size"); err == nil {
-					keys, err = w.c.number("SELECT rootpage FROM sqlite_schema WHERE name = 'keys'")
+					index, err = w.c.number("SELECT rootpage FROM sqlite_schema WHERE name = 'heads_by_position'")
 				}
 				return err
 			})
@@ -110,7 +110,7 @@ func TestSalvageSaysWhatIsDamagedBesideTheLogs(t *testing.T) {
 				t.Fatal(err)
 			}
 			closeStore(t, s)
-			spoil(s.dir, size, keys)
+			spoil(s.dir, size, index)
 			if s, err := Open(t.Context(), s.dir, Options{}); !told(err) {
 				t.Errorf("Open: %v", err)
 				if err == nil {
