@@ -18,7 +18,7 @@
 // # Streams
 //
 // A notification is only a doorbell: a bell with one place. Who hears it pulls: events from the log, from where it stands, and values from the hub, the latest of each
-// key. So a stream that is slow holds a page of events and one value of each key, whatever happens meanwhile, and delays nobody. Who takes nothing
+// key. So a stream that is slow holds a small page of events and one value of each key, whatever happens meanwhile, and delays nobody; an event that is large it shares with those who are sending it too. Who takes nothing
 // for WriteTimeout is given up.
 //
 // Of the log of a session that streams follow the hub has the end, as it was published, each event encoded once, as is each change. A stream of one session that has had its baseline and

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/foldhost/foldhost/event"
+	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/session"
 )
 
@@ -17,7 +18,7 @@ const readLimit = 1000
 // ndjson is the form in which a log goes out as a stream of lines.
 const ndjson = "application/x-ndjson"
 
-// readEvents gives events forward. It holds one page of the store at a time, however large the events are.
+// readEvents gives events forward. It holds a small page at a time, or one event that is larger.
 func (c *call) readEvents() error {
 	lines := accepts(c.r, ndjson)
 	q := c.query("from", "limit", "types")
@@ -61,7 +62,7 @@ func (c *call) pages(s *session.Session, from, to, limit int64, types []string, 
 	var out []byte
 	end = to
 	for n := int64(0); ; {
-		page, err := s.Read(c.r.Context(), from, end, types)
+		page, err := s.Page(c.r.Context(), eventlog.Query{From: from, To: end, Types: types, MaxBytes: pageBytes})
 		if err != nil {
 			return 0, err
 		}

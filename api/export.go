@@ -3,10 +3,11 @@ package api
 import (
 	"net/http"
 
+	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/jsonl"
 )
 
-// exportLog gives a log in the interchange form, as long as it is when the first page is read. It holds a page of the store and a block of lines.
+// exportLog gives a log in the interchange form, as long as it is when the first page is read. It holds a small page, or one event that is larger, and a block of lines.
 func (c *call) exportLog() error {
 	q := c.query("pack")
 	pack := q.flag("pack", true)
@@ -21,15 +22,20 @@ func (c *call) exportLog() error {
 	if err != nil {
 		return err
 	}
-	for ev, err := range s.Scan(c.r.Context(), 0, 0, nil) {
+	for from, end := int64(0), int64(0); ; {
+		page, err := s.Page(c.r.Context(), eventlog.Query{From: from, To: end, MaxBytes: pageBytes})
 		if err != nil {
 			return err
 		}
-		if err := out.Write(ev); err != nil {
-			return err
+		for _, ev := range page.Events {
+			if err := out.Write(ev); err != nil {
+				return err
+			}
+		}
+		if from, end = page.Next, page.End; from >= end {
+			return out.Close()
 		}
 	}
-	return out.Close()
 }
 
 // lines is an answer of lines, which begins with the first of them: what fails before is a problem as any other.

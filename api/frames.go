@@ -75,12 +75,9 @@ func (f frames) reset(dst []byte, reason string) []byte {
 	return shut(text(f.open(dst, frameReset), "reason", reason))
 }
 
-func (f frames) baseline(dst []byte, b *registry.Block, m mark) []byte {
-	dst = append(f.openAt(dst, frameBaseline, m), ',')
-	// The fields of the block stand beside those of the frame.
-	at := len(dst)
-	dst = b.AppendJSON(dst)
-	return append(append(dst[:at], dst[at+1:]...), "\n\n"...)
+// baseline is the frame of a block, whose fields stand beside those of the frame; put is that of Block.AppendMembers.
+func (f frames) baseline(dst []byte, b *registry.Block, m mark, put func(dst, value []byte) []byte) []byte {
+	return shut(b.AppendMembers(append(f.openAt(dst, frameBaseline, m), ','), put))
 }
 
 func (f frames) event(dst []byte, ev *event.Event, m mark) []byte {

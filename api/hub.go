@@ -45,6 +45,8 @@ type topic struct {
 	// placed is kept while some are streams of many sessions that want events, which rows counts.
 	placed placed
 	rows   int
+	// lent are large events that streams have read from the log and are sending, by the marks of their frames.
+	lent map[mark]*lent
 	// units counts the changes of registrations, about which a session that is not live is told nothing else.
 	units uint64
 }

@@ -21,6 +21,9 @@ import (
 // flushBytes is about how many bytes of frames are gathered before they are sent: few enough to hold for each stream, and enough that writing them is not what takes the time.
 const flushBytes = 64 << 10
 
+// pageBytes is how much of a log is read at once for a reader who may be slow: 256 KiB, which are as many events of the usual size as a page has at most. One event is read whatever its size.
+const pageBytes = 256 << 10
+
 // stream follows sessions for one reader. It belongs to the goroutine of its request. The package comment tells the order of frames and why it holds.
 type stream struct {
 	*call
@@ -220,7 +223,9 @@ func (st *stream) run(ctx context.Context) error {
 		return err
 	}
 	for _, p := range st.parts {
-		st.baseline(p)
+		if err := st.baseline(p); err != nil {
+			return err
+		}
 	}
 	for {
 		// At the beginning too: the bell may have been heard while the cuts were waited for.
@@ -234,9 +239,9 @@ func (st *stream) run(ctx context.Context) error {
 }
 
 // baseline sends that of a session, once.
-func (st *stream) baseline(p *part) {
+func (st *stream) baseline(p *part) (err error) {
 	if p.based || p.gone {
-		return
+		return nil
 	}
 	m := mark{p.frames.incarnation, p.block.AsOfSeq}
 	if st.many != nil {
@@ -244,8 +249,19 @@ func (st *stream) baseline(p *part) {
 	}
 	p.view.baseline(&p.block)
 	st.gather()
-	st.out = p.frames.baseline(st.out, &p.block, m)
+	// Large values go out as they are: they are shared with all who have them.
+	st.out = p.frames.baseline(st.out, &p.block, m, func(dst, value []byte) []byte {
+		if len(value) < largeBytes || err != nil {
+			return append(dst, value...)
+		}
+		st.out = dst
+		if err = st.put(value); err == nil {
+			st.gather()
+		}
+		return st.out
+	})
 	p.based, p.block = true, registry.Block{}
+	return err
 }
 
 // round sends what there is: first the events, then the values that they caused.
@@ -514,7 +530,9 @@ func (st *stream) pullShared(ctx context.Context) (done bool, err error) {
 func (st *stream) send(p *part) error {
 	ev := &p.events[0]
 	if !p.based && ev.Seq > p.block.AsOfSeq {
-		st.baseline(p)
+		if err := st.baseline(p); err != nil {
+			return err
+		}
 	}
 	m := mark{p.frames.incarnation, ev.Seq}
 	if st.many != nil {
@@ -522,17 +540,25 @@ func (st *stream) send(p *part) error {
 		m = st.many.mark(st.many.at)
 		p.positions = p.positions[1:]
 	}
-	st.gather()
-	st.out = p.frames.event(st.out, ev, m)
+	one := *ev
 	p.pos, p.events = ev.Seq, p.events[1:]
-	*ev = event.Event{} // It is in the frame, which a slow reader may hold for long.
+	*ev = event.Event{} // A slow reader may hold the rest for long.
+	if len(one.Data) >= largeBytes && m.life != "" {
+		e := p.follower.lend(&one, m)
+		defer p.follower.takeBack(e)
+		one = event.Event{}
+		return st.put(e.frame(p.frames))
+	}
+	st.gather()
+	st.out = p.frames.event(st.out, &one, m)
+	one = event.Event{} // It is in the frame.
 	return st.flushFull()
 }
 
 // fill reads on when nothing that was read is left.
 func (st *stream) fill(ctx context.Context, p *part) error {
 	for !p.gone && len(p.events) == 0 {
-		q := eventlog.Query{Types: st.types}
+		q := eventlog.Query{Types: st.types, MaxBytes: pageBytes, Positions: st.many != nil}
 		if p.begun {
 			if p.pos = max(p.pos, p.next-1); p.next >= p.end {
 				return nil
@@ -540,9 +566,6 @@ func (st *stream) fill(ctx context.Context, p *part) error {
 			q.To = p.end
 		}
 		q.From = p.pos + 1
-		if st.many != nil {
-			q.Positions, q.MaxBytes = true, rowBytes
-		}
 		page, err := p.session.Page(ctx, q)
 		if err != nil {
 			if err = st.without(p, err); err != nil {
@@ -558,9 +581,12 @@ func (st *stream) fill(ctx context.Context, p *part) error {
 	return nil
 }
 
+// largeBytes is from how many bytes on what others send too is not copied to what is gathered.
+const largeBytes = flushBytes / 4
+
 // put sends a frame that others send too, and so is not copied when it is large.
 func (st *stream) put(frame []byte) error {
-	if len(frame) < flushBytes/4 {
+	if len(frame) < largeBytes {
 		st.gather()
 		st.out = append(st.out, frame...)
 		return st.flushFull()

@@ -14,12 +14,9 @@ import (
 	"github.com/foldhost/foldhost/session"
 )
 
-const (
-	// maxStreamSessions is how many sessions one stream follows: more than fit on a screen, and few enough that one stream holds little and reads little at each wake-up.
-	maxStreamSessions = 20
-	// rowBytes is how much of each session's log is held while events are put in a row: 256 KiB, 5 MiB for all of them.
-	rowBytes = 256 << 10
-)
+// maxStreamSessions is how many sessions one stream follows: more than fit on a screen, and few enough that one stream holds little, a page of each, which are 5 MiB for all of them where events are
+// not larger, and reads little at each wake-up.
+const maxStreamSessions = 20
 
 // row is how the events of many sessions are put in one row: by their commit positions.
 type row struct {

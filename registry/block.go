@@ -30,8 +30,14 @@ type Block struct {
 // AppendJSON appends the block as one JSON object: epoch, gen, asOfSeq, historical (only when true), values, revs, unavailable
 // (only when there are any). Keys are sorted and values stand byte for byte, so equal blocks are equal bytes.
 func (b *Block) AppendJSON(dst []byte) []byte {
-	dst = slices.Grow(dst, b.sizeHint())
-	dst = append(dst, `{"epoch":`...)
+	dst = append(slices.Grow(dst, b.sizeHint()), '{')
+	return append(b.AppendMembers(dst, func(dst, value []byte) []byte { return append(dst, value...) }), '}')
+}
+
+// AppendMembers appends what stands in the object of AppendJSON, between its brackets. put appends each value, and gives what is gone on with: it may send what there is so far, and the value itself, so
+// that nobody needs a copy of all values.
+func (b *Block) AppendMembers(dst []byte, put func(dst, value []byte) []byte) []byte {
+	dst = append(dst, `"epoch":`...)
 	dst = event.AppendString(dst, b.Epoch)
 	dst = append(dst, `,"gen":`...)
 	dst = strconv.AppendInt(dst, b.Gen, 10)
@@ -45,7 +51,7 @@ func (b *Block) AppendJSON(dst []byte) []byte {
 		if len(v) == 0 {
 			return append(dst, "null"...)
 		}
-		return append(dst, v...)
+		return put(dst, v)
 	})
 	dst = append(dst, `,"revs":`...)
 	dst = appendObject(dst, b.Revs, func(dst []byte, rev int64) []byte { return strconv.AppendInt(dst, rev, 10) })
@@ -53,7 +59,7 @@ func (b *Block) AppendJSON(dst []byte) []byte {
 		dst = append(dst, `,"unavailable":`...)
 		dst = appendObject(dst, b.Unavailable, func(dst []byte, u Unavailable) []byte { return u.AppendJSON(dst) })
 	}
-	return append(dst, '}')
+	return dst
 }
 
 // MarshalJSON always fails: encoding/json would rewrite <, > and & in values that must go out byte for byte. Use AppendJSON.
