@@ -33,8 +33,8 @@ func serveCommand() *cobra.Command {
 		Use:   "serve",
 		Short: "Serve sessions over HTTP",
 		Long: "serve keeps sessions in a data directory, folds them through the plugins, and serves both over HTTP.\n" +
-			"It ends at the first interrupt or SIGTERM, once what was begun is done; a second one ends it at once, and nothing that\n" +
-			"was acknowledged is lost either way. docs/server.md has the calls.",
+			"It ends at the first interrupt or SIGTERM, once what was begun is done; after a second one it has two seconds for that, from\n" +
+			"the first one on. Nothing that was acknowledged is lost either way. docs/server.md has the calls.",
 		Example: "  foldhost serve\n  foldhost serve --data /var/lib/foldhost --plugins bin/plugins --config foldhost.yaml",
 		Args:    wrongUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {

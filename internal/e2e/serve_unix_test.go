@@ -13,7 +13,11 @@ import (
 
 // Given a stream, when the server is told to end, then the stream ends with a whole frame, the exit is clean, and the next start is not one after a crash.
 func TestServeEndsCleanly(t *testing.T) {
-	for name, signal := range map[string]syscall.Signal{"SIGTERM": syscall.SIGTERM, "SIGINT": syscall.SIGINT} {
+	for name, signals := range map[string][]syscall.Signal{
+		"SIGTERM": {syscall.SIGTERM}, "SIGINT": {syscall.SIGINT},
+		// As timeout sends them, and who passes on what the terminal told everybody.
+		"SIGINT twice at once": {syscall.SIGINT, syscall.SIGINT}, "both at once": {syscall.SIGTERM, syscall.SIGINT}, "three at once": {syscall.SIGINT, syscall.SIGTERM, syscall.SIGINT},
+	} {
 		t.Run(name, func(t *testing.T) {
 			data := filepath.Join(t.TempDir(), "data")
 			s := serve(t, data)
@@ -23,8 +27,10 @@ func TestServeEndsCleanly(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer res.Body.Close()
-			if err := s.cmd.Process.Signal(signal); err != nil {
-				t.Fatal(err)
+			for _, signal := range signals {
+				if err := s.cmd.Process.Signal(signal); err != nil {
+					t.Fatal(err)
+				}
 			}
 			text, err := io.ReadAll(res.Body)
 			if err != nil || !strings.HasSuffix(string(text), "\n\n") || !strings.Contains(string(text), "session/baseline") {
