@@ -70,10 +70,19 @@ func TestServeLogsWhichPluginsItGoesOnWithout(t *testing.T) {
 	for _, want := range []string{
 		"a plugin of the configuration is missing: plugin=titel ",
 		"is refused, and the host goes on without it: plugin=tokenusage ",
-		"a plugin did not start: plugin=todo ",
+		"a plugin did not start and is parked; it is tried again when somebody asks for it: plugin=todo ",
 	} {
 		if strings.Count(log, want) != 1 {
 			t.Errorf("the log does not say %q once:\n%s", want, log)
+		}
+	}
+	// One record for each, which names the field and what to do.
+	if n := strings.Count(log, "[ERROR]"); n != 1 {
+		t.Errorf("the log has %d errors:\n%s", n, log)
+	}
+	for _, part := range []string{"plugins.todo.config.allowParallel: ", "correct the configuration, and start the host again"} {
+		if !strings.Contains(log, part) {
+			t.Errorf("the log does not say %q:\n%s", part, log)
 		}
 	}
 	for _, never := range []string{"drain", "plugin=title "} {

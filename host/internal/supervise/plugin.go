@@ -225,19 +225,19 @@ func (p *Plugin) run() {
 				if p.ctx.Err() != nil {
 					return
 				}
-				p.rest(err)
+				p.rest(err, true)
 				continue
 			}
 			p.adopt(a)
 		}
 		var why error
 		if next, why = p.serve(a); next == nil && p.ctx.Err() == nil {
-			p.rest(why)
+			p.rest(why, false)
 		}
 	}
 }
 
-// attempt brings a process up.
+// attempt brings a process up. Whoever asked for it logs what came of it, together with what that leads to.
 func (p *Plugin) attempt() (*attempt, error) {
 	a := &attempt{generation: p.d.Generation.Add(1)}
 	facts := p.d.Files.look(p.spec.Path)
@@ -278,7 +278,6 @@ func (p *Plugin) attempt() (*attempt, error) {
 	if err != nil {
 		if p.ctx.Err() == nil {
 			p.failed(a, err, false)
-			p.d.Logger.Error("a plugin did not start", "plugin", p.spec.Plugin, "error", err)
 		}
 		a.over.Store(true)
 		return nil, err
@@ -376,9 +375,13 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 			p.lost(why)
 			if successor != nil {
 				p.set(func(s *Status) { s.State = Starting })
-				if s := <-successor; s.a != nil {
+				s := <-successor
+				if s.a != nil {
 					p.adopt(s.a)
 					return s.a, nil
+				}
+				if p.ctx.Err() == nil {
+					p.d.Logger.Error(notStarted, "plugin", p.spec.Plugin, "error", s.err)
 				}
 			}
 			return nil, why
@@ -456,8 +459,14 @@ func (p *Plugin) lost(why *DiedError) {
 	p.d.Logger.Error("a plugin's process died", "plugin", p.spec.Plugin, "exit", why.Exit.String())
 }
 
-// rest waits until the plugin is to be started again: until its backoff is over, or somebody asks.
-func (p *Plugin) rest(why error) {
+// The messages of a start that failed.
+const (
+	notStarted          = "a plugin did not start"
+	notStartedAndParked = "a plugin did not start and is parked; it is tried again when somebody asks for it"
+)
+
+// rest waits until the plugin is to be started again: until its backoff is over, or somebody asks. unlogged says that why is a start that failed, of which the log has nothing yet.
+func (p *Plugin) rest(why error, unlogged bool) {
 	permanent := isPermanent(why)
 	for parked := false; ; {
 		var d restart.Decision
@@ -472,11 +481,23 @@ func (p *Plugin) rest(why error) {
 				r.Suspend(registry.Parked, reason)
 			}
 			p.set(func(s *Status) { s.State, s.Reason, s.Until = Parked, reason, time.Time{} })
-			if !parked {
+			switch {
+			case parked:
+			case unlogged: // The reason holds the error, so that one record is enough.
+				record := []any{"plugin", p.spec.Plugin, "reason", reason}
+				if config := (*life.ConfigError)(nil); errors.As(why, &config) { // Other errors say it themselves, and asking again is enough for them.
+					record = append(record, "remedy", "correct the configuration, and start the host again")
+				}
+				p.d.Logger.Error(notStartedAndParked, record...)
+			default:
 				p.d.Logger.Error("a plugin is parked; it starts again when somebody asks for it", "plugin", p.spec.Plugin, "reason", reason)
 			}
-			parked = true
+			parked, unlogged = true, false
 		} else {
+			if unlogged {
+				p.d.Logger.Error(notStarted, "plugin", p.spec.Plugin, "error", why)
+			}
+			unlogged = false
 			timer = time.NewTimer(time.Until(d.Until))
 			over = timer.C
 			p.set(func(s *Status) { s.State, s.Reason, s.Until = Backoff, why.Error(), d.Until })
