@@ -94,6 +94,7 @@ func TestProjections(t *testing.T) {
 				same(fmt.Sprintf(`{"epoch":"*","gen":"*","asOfSeq":%d,"historical":true,"values":{"steps":%d},"revs":"*"}`, at-1, n))
 		}
 		s.get(path+"?at=3").problem(504, "not-reached", `"seq":3`)
+		s.get(path+"?at=3&minSeq=2&wait=1m").problem(504, "not-reached", `"seq":3`) // What at names is not waited for.
 		s.get(path+"?minSeq=3&wait=0").problem(504, "not-reached", `"seq":3`)
 		s.get(path+"?minSeq=3&wait=1ms").problem(504, "not-reached", `"seq":3`)
 	}
@@ -125,10 +126,20 @@ func TestWaitingForASeq(t *testing.T) {
 		}
 		w.step("s", 1)
 		(<-got).want(200).same(`{"epoch":"*","gen":"*","asOfSeq":1,"values":{"steps":2},"revs":"*"}`)
+		go func() { got <- w.get("/v1/sessions/s/projections?minSeq=2&at=0&wait=50s&keys=steps") }()
+		synctest.Wait()
+		select {
+		case a := <-got:
+			t.Fatalf("it did not wait before it looked back: %s", a.body)
+		default:
+		}
+		w.step("s", 1)
+		(<-got).want(200).same(`{"epoch":"*","gen":"*","asOfSeq":0,"historical":true,"values":{"steps":1},"revs":"*"}`)
 		begun := time.Now()
-		w.get("/v1/sessions/s/projections?minSeq=9&wait=5s").problem(504, "not-reached", `"seq":2`)
+		w.get("/v1/sessions/s/projections?minSeq=9&wait=5s").problem(504, "not-reached", `"seq":3`)
+		w.get("/v1/sessions/s/projections?at=9&wait=5s").problem(504, "not-reached", `"seq":3`)
 		if waited := time.Since(begun); waited != 5*time.Second {
-			t.Errorf("it waited %v", waited)
+			t.Errorf("they waited %v, and only the first was to", waited)
 		}
 		go func() { got <- w.get("/v1/sessions/s/projections?minSeq=9&wait=50s") }()
 		synctest.Wait()

@@ -38,7 +38,7 @@ type Unavailable struct {
 type ValuesQuery struct {
 	// Keys are those to give: nil is all, empty is none.
 	Keys []string
-	// At is the event right after which the values are to be, −1 for the empty log; nil is now.
+	// At is the event right after which the values are to be, −1 for the empty log; nil is now. One that the log does not have is not-reached at once.
 	At *int64
 	// MinSeq is an event that the log must have; until then the server waits for as long as Wait says, a minute at most, and then answers not-reached. 0 for Wait leaves it to
 	// the server, which takes 2 s.

@@ -157,6 +157,24 @@ func TestNothingIsSaidTwice(t *testing.T) {
 	}
 }
 
+// A key that was mistyped is named, since the answer leaves it out without a word; one that is not asked for is not.
+func TestAKeyThatNoUnitHasIsNamed(t *testing.T) {
+	t.Chdir(t.TempDir())
+	call(t, "session", "create", "here", "--data", "data")
+	for _, command := range []string{"session show here", "session show here --at -1", "session tail here --no-follow", `session append here {"type":"x","data":1}`, "session retry here"} {
+		args := append(strings.Fields(command), "--data", "data", "--json")
+		for keys, want := range map[string]string{"tilte": `"tilte"`, "a,b": `"b"`, "*": "", "": ""} {
+			out, err := call(t, append(args, "--keys", keys)...)
+			if n := strings.Count(out, "no unit has the key "+want); err != nil || want != "" && n != 1 || want == "" && n != 0 {
+				t.Errorf("%s --keys %q: %v %s", command, keys, err, out)
+			}
+		}
+		if out, err := call(t, args...); err != nil || strings.Contains(out, "no unit") {
+			t.Errorf("%s: %v %s", command, err, out)
+		}
+	}
+}
+
 // Each error that can be met has a code of its own, however it is wrapped.
 func TestFailures(t *testing.T) {
 	for code, err := range map[string]error{

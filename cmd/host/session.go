@@ -118,6 +118,7 @@ func sessionShowCommand() *cobra.Command {
 		if out.Projections, err = t.Projections(ctx, t.args[0], q); err != nil {
 			return err
 		}
+		t.noteUnknown(q.Keys, &out.Projections)
 		if !past {
 			surface, err := t.Surface(ctx, t.args[0])
 			if err != nil {
@@ -130,6 +131,17 @@ func sessionShowCommand() *cobra.Command {
 		}
 		return render.Session(t.out, t.style, &out.Session, &out.Projections, out.Surface)
 	})
+}
+
+// noteUnknown tells people which of the keys that they asked for no unit of the session has. An answer leaves them out without a word.
+func (t *task) noteUnknown(keys []string, b *client.Block) {
+	for _, key := range keys {
+		_, has := b.Values[key]
+		_, late := b.Unavailable[key]
+		if key != "" && !has && !late {
+			render.Printf(t.notes, "foldhost: no unit has the key %q here; foldhost plugin list shows the units of each plugin\n", key)
+		}
+	}
 }
 
 // checkPreset tells people when a session names a preset that there is not.
@@ -176,7 +188,7 @@ func sessionTailCommand() *cobra.Command {
 		if cmd.Flags().Changed("keys") {
 			o.Keys = keysFlag(cmd, keys)
 		}
-		tail := &tail{task: t, people: render.NewTail(t.out, t.style), values: cmd.Flags().Changed("keys")}
+		tail := &tail{task: t, people: render.NewTail(t.out, t.style), values: cmd.Flags().Changed("keys"), unseen: o.Keys}
 		o.Broken = tail.broken
 		for f, err := range t.Stream(ctx, t.args[0], o) {
 			if err != nil {
@@ -198,6 +210,8 @@ type tail struct {
 	*task
 	people *render.Tail
 	values bool
+	// unseen are the keys that were asked for, until the first values tell which of them there are.
+	unseen []string
 	// lost says that the connection was, and has not come back yet.
 	lost bool
 }
@@ -219,6 +233,8 @@ func (l *tail) frame(f client.Frame) error {
 		l.lost = false
 		return nil
 	case *client.BaselineFrame:
+		l.noteUnknown(l.unseen, &f.Block)
+		l.unseen = nil
 		if !l.values {
 			return nil
 		}
@@ -316,6 +332,9 @@ func sessionAppendCommand() *cobra.Command {
 		a, err := t.Append(ctx, t.args[0], items, o)
 		if err != nil {
 			return err
+		}
+		if a.Projections != nil {
+			t.noteUnknown(o.Keys, a.Projections)
 		}
 		return t.appended(a, "appended")
 	})
@@ -460,10 +479,12 @@ func sessionRetryCommand() *cobra.Command {
 	}
 	cmd.Flags().StringSliceVar(&keys, "keys", nil, "these units alone")
 	return p.command(cmd, need{values: true}, func(ctx context.Context, t *task) error {
-		b, err := t.Retry(ctx, t.args[0], keysFlag(cmd, keys))
+		only := keysFlag(cmd, keys)
+		b, err := t.Retry(ctx, t.args[0], only)
 		if err != nil {
 			return err
 		}
+		t.noteUnknown(only, &b)
 		if p.asJSON {
 			err = t.print(b)
 		} else {

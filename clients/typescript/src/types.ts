@@ -204,7 +204,7 @@ export interface HistoryPage {
 export interface ValuesQuery extends CallOptions {
   /** Those to give: all without, none for []. */
   keys?: readonly string[] | undefined;
-  /** The event right after which the values are to be, −1 for the empty log; without, now. */
+  /** The event right after which the values are to be, −1 for the empty log; without, now. One that the log does not have is not-reached at once. */
   at?: number | undefined;
   /** An event that the log must have; until then the server waits as long as waitMs, and then answers not-reached. */
   minSeq?: number | undefined;
