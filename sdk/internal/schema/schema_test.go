@@ -5,11 +5,13 @@ package schema_test
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"math/big"
 	"net"
 	"net/netip"
 	"net/url"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -85,6 +87,33 @@ type (
 	IntKey       int
 	Nullable     []Item
 	Panicking    struct{ N int }
+	Pair         [2]string
+	HalfKey      string
+	// WritesBoth is read back, and still nothing says what it writes.
+	WritesBoth struct{ n int }
+	TextAtAddr struct{ s string }
+	Properties struct{ N int }
+	Docs       struct{ N int }
+	HalfExtend struct{ N int }
+	URL        struct{ Host string }
+	StringBase struct {
+		Name
+		N int `json:"n"`
+	}
+	NamedBase struct {
+		Base `json:"base"`
+		ID   string `json:"id"`
+	}
+	ByAddr struct {
+		WritesAtAddr
+		N int
+	}
+	ByPointer struct {
+		*Status
+		N int
+	}
+	// Either has two alternatives, neither of which is null.
+	Either struct{ N int }
 )
 
 func (Described) JSONSchema() *jsonschema.Schema { return &jsonschema.Schema{Type: "string"} }
@@ -110,6 +139,18 @@ func (TextOnly) MarshalText() ([]byte, error)       { return nil, nil }
 func (IntKey) MarshalText() ([]byte, error)         { return []byte("k"), nil }
 func (*IntKey) UnmarshalText([]byte) error          { return nil }
 func (Panicking) JSONSchema() *jsonschema.Schema    { panic("no") }
+func (HalfKey) MarshalText() ([]byte, error)        { return []byte("k"), nil }
+func (WritesBoth) MarshalJSON() ([]byte, error)     { return []byte("1"), nil }
+func (*WritesBoth) UnmarshalJSON([]byte) error      { return nil }
+func (*TextAtAddr) MarshalText() ([]byte, error)    { return nil, nil }
+func (*TextAtAddr) UnmarshalText([]byte) error      { return nil }
+func (Properties) JSONSchemaProperty(string) any    { return nil }
+func (Docs) GetFieldDocString(string) string        { return "" }
+func (*HalfExtend) JSONSchemaExtend(*jsonschema.Schema) {
+}
+func (Either) JSONSchemaExtend(s *jsonschema.Schema) {
+	*s = jsonschema.Schema{AnyOf: []*jsonschema.Schema{{Type: "object"}, {Type: "string"}}}
+}
 func (Nullable) JSONSchemaExtend(s *jsonschema.Schema) {
 	c := *s
 	*s = jsonschema.Schema{AnyOf: []*jsonschema.Schema{&c, {Type: "null"}}}
@@ -263,14 +304,61 @@ func TestTheSchemaAgreesWithEncodingJSON(t *testing.T) {
 		{"text for HTML", struct {
 			S string `jsonschema:"pattern=^<&>$"`
 		}{"<&>"}, nil, []string{`{"S":"\u003c"}`}},
+		{"left out twice, and not exported under the name of another", struct {
+			A  int `json:"-"`
+			B  int `json:"-"`
+			c  int
+			C  int `json:"c"`
+			_c int
+		}{}, nil, []string{`{"c":1,"A":1}`, `{"c":1,"-":1}`, `{}`}},
+		{"structs of one type in fields without tags", struct{ A, B Base }{}, nil, []string{`{"id":""}`, `{"A":{"id":""},"B":{}}`}},
+		{"an embedded struct with a name of its own", NamedBase{}, nil, []string{`{"id":""}`, `{"id":"","base":{}}`}},
+		{"an embedded string", StringBase{}, nil, []string{`{"n":1}`, `{"Name":1,"n":1}`}},
+		{"unsigned that is left out when zero", struct {
+			N uint         `json:"n,omitempty"`
+			M map[int]uint `json:"m,omitempty"`
+		}{}, []any{struct {
+			N uint         `json:"n,omitempty"`
+			M map[int]uint `json:"m,omitempty"`
+		}{1, map[int]uint{-1: 0}}}, []string{`{"n":-1}`, `{"m":{"1":-1}}`, `{"m":{"x":1}}`, `{"m":null}`}},
+		{"integer keys of anything", map[int]any{1: "x"}, nil, []string{`{"x":1}`}},
+		{"a pointer to a choice of two", struct{ E *Either }{}, []any{struct{ E *Either }{&Either{}}}, []string{`{"E":1}`}},
+		{"names with digits and signs", made(`json:"a1"`, `json:"b.c-d e"`, `json:"ü"`), nil, []string{`{"a1":1,"b.c-d e":1}`}},
+		{"tags of others, in any case", made(`json:"a" Validate:"x"  db:"y"`), nil, []string{`{}`}},
+		{"an extension", made(`json:"a" jsonschema_extras:"x-order=1"`), nil, []string{`{}`}},
+		{"a default of a boolean", struct {
+			A bool `jsonschema:"default=true"`
+			B bool `jsonschema:"default=false"`
+		}{}, nil, []string{`{"A":1,"B":true}`}},
+		{"bounds of integers", struct {
+			A int `jsonschema:"minimum=-9,exclusiveMaximum=9"`
+			B int `jsonschema:"multipleOf=2.5"`
+		}{}, nil, []string{`{"A":-10,"B":0}`, `{"A":9,"B":0}`, `{"A":0,"B":2}`}},
+		{"bounds of other numbers", struct {
+			F float64      `jsonschema:"minimum=-1.5,enum=0,enum=1.5"`
+			G *float32     `jsonschema:"maximum=5"`
+			N json.Number  `jsonschema:"exclusiveMinimum=0"`
+			L []float64    `jsonschema:"enum=2.5"`
+			M []*[]float64 `jsonschema:"maxItems=1"`
+		}{N: "1", L: []float64{2.5}}, nil, []string{`{"F":2,"G":0,"N":1,"L":[],"M":[]}`, `{"F":0,"G":6,"N":1,"L":[],"M":[]}`,
+			`{"F":0,"G":0,"N":0,"L":[],"M":[]}`, `{"F":0,"G":0,"N":1,"L":[2],"M":[]}`, `{"F":0,"G":0,"N":1,"L":[],"M":[[],[]]}`}},
+		{"bounds of what is written as a string", struct {
+			B []byte    `jsonschema:"maxLength=4"`
+			T time.Time `jsonschema:"minLength=5"`
+			N *int      `json:",string" jsonschema:"pattern=^1$"`
+		}{N: &one}, nil, []string{`{"B":"AAAAAAAA","T":"1970-01-01T00:00:00Z","N":"1"}`, `{"B":"","T":"1970","N":"1"}`, `{"B":"","T":"1970-01-01T00:00:00Z","N":"2"}`}},
 		{"a string", "", []any{"x"}, []string{`1`, `null`}},
 		{"an empty struct", struct{}{}, nil, []string{`{"a":1}`, `null`}},
 		{"a named string", Name(""), nil, []string{`1`}},
 		{"a pointer to an empty struct", (*struct{})(nil), nil, []string{`[]`}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			u := compile(t, reflect.TypeOf(c.zero))
-			for _, v := range append([]any{c.zero}, c.values...) {
+			typ, zero := reflect.TypeOf(c.zero), c.zero
+			if of, ok := zero.(reflect.Type); ok { // made by reflection
+				typ, zero = of, reflect.Zero(of).Interface()
+			}
+			u := compile(t, typ)
+			for _, v := range append([]any{zero}, c.values...) {
 				raw, err := event.Encode(v)
 				if err != nil {
 					t.Fatal(err)
@@ -278,7 +366,7 @@ func TestTheSchemaAgreesWithEncodingJSON(t *testing.T) {
 				if err := u.CheckState(raw, 0); err != nil {
 					t.Errorf("%s: %v", raw, err)
 				}
-				back := reflect.New(reflect.TypeOf(c.zero))
+				back := reflect.New(typ)
 				if err := json.Unmarshal(raw, back.Interface()); err != nil {
 					t.Errorf("%s cannot be read back: %v", raw, err)
 				}
@@ -324,7 +412,7 @@ func TestATypeWithoutARightSchemaIsAnError(t *testing.T) {
 		{"keys that are structs", field(map[struct{ A int }]int{}), "map"},
 		{"keys that are floats", field(map[float64]int{}), "map"},
 		{"integer keys that write themselves", field(map[IntKey]int{}), "map"},
-		{"an embedded field shadowed from before", field(Shadowing{}), ".ID"},
+		{"an embedded field shadowed from before", field(Shadowing{}), ".Base.ID"},
 		{"an embedded field shadowed from behind", field(ShadowingLater{}), ".ID"},
 		{"two fields of one JSON name", made(`json:"x"`, `json:"x"`), ".B"},
 		{"an embedded pointer", field(EmbeddedPointer{}), ".Base"},
@@ -419,6 +507,68 @@ func TestATypeWithoutARightSchemaIsAnError(t *testing.T) {
 		{"an extra that is none", field(struct {
 			A string `jsonschema_extras:"minProperties=1"`
 		}{}), ".A"},
+		{"an extra without a value", field(struct {
+			A string `jsonschema_extras:"x-order"`
+		}{}), ".A"},
+		{"MarshalJSON and UnmarshalJSON without JSONSchema", field(WritesBoth{}), "WritesBoth"},
+		{"MarshalText with a pointer receiver", field(TextAtAddr{}), "TextAtAddr"},
+		{"JSONSchemaProperty", field(Properties{}), "Properties"},
+		{"GetFieldDocString", field(Docs{}), "Docs"},
+		{"JSONSchemaExtend with a pointer receiver", field(HalfExtend{}), "HalfExtend"},
+		{"an embedded type that writes itself where it can be addressed", field(ByAddr{}), "ByAddr.WritesAtAddr"},
+		{"an embedded pointer to a type that describes itself", field(ByPointer{}), "ByPointer.Status"},
+		{"keys that are not read back", field(map[struct{ HalfKey }]int{}), "map"},
+		{"keys of any type", field(map[any]int{}), "map"},
+		{"an embedded array that is not exported", field(struct {
+			array `json:"array"`
+			N     int
+		}{}), ".array"},
+		{"an embedded struct that is not exported, under a name", field(struct {
+			base `json:"base"`
+			N    int
+		}{}), ".base"},
+		{"a schema for a field that is not exported", hidden(`jsonschema:"minimum=1"`), ".a"},
+		{"a tag of the older generators", made(`json_schema:"minimum=1"`), ".A"},
+		{"tags without a space", made(`json:"a"db:"b"`), ".A"},
+		{"a tag twice", made(`json:"a" json:"b"`), ".A"},
+		{"a tag without a key", made(`json:"a" :"b"`), ".A"},
+		{"a tag with a space before the colon", made(`json :"a"`), ".A"},
+		{"required and left out when zero", field(struct {
+			A int `json:"a,omitzero" jsonschema:"required"`
+		}{}), ".A"},
+		{"a number that is no number", made(`jsonschema:"minimum=\"1\""`), ".A"},
+		{"a number that is empty", made(`jsonschema:"minimum="`), ".A"},
+		{"a number in another notation", made(`jsonschema:"minimum=0x10"`), ".A"},
+		{"a length in another notation", field(struct {
+			A string `jsonschema:"minLength=a"`
+		}{}), ".A"},
+		{"a length that the generator cannot hold", field(struct {
+			A string `jsonschema:"maxLength=2147483648"`
+		}{}), ".A"},
+		{"a default of a boolean that is none", field(struct {
+			A bool `jsonschema:"default=yes"`
+		}{}), ".A"},
+		{"a fraction of an integer enum of a list", field(struct {
+			A []int `jsonschema:"enum=1.5"`
+		}{}), ".A"},
+		{"an example of a list", field(struct {
+			A []string `jsonschema:"example=a"`
+		}{}), ".A"},
+		{"a list that is only read", field(struct {
+			A []string `jsonschema:"readOnly=true"`
+		}{}), ".A"},
+		{"a list that is only written", field(struct {
+			A []string `jsonschema:"writeOnly=true"`
+		}{}), ".A"},
+		{"a constraint on a named array", field(struct {
+			A Pair `jsonschema:"minItems=1"`
+		}{}), ".A"},
+		{"a constraint on raw JSON", field(struct {
+			A json.RawMessage `jsonschema:"minLength=1"`
+		}{}), ".A"},
+		{"a key of no kind on a list", field(struct {
+			A *[]int `jsonschema:"minLength=1"`
+		}{}), ".A"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			raw, err := schema.Of(c.typ)
@@ -429,12 +579,19 @@ func TestATypeWithoutARightSchemaIsAnError(t *testing.T) {
 			if !strings.Contains(wrong.Path, c.path) || wrong.Reason == "" || wrong.Fix == "" {
 				t.Errorf("got %+v, want a path with %q", wrong, c.path)
 			}
+			// One mistake is one problem: what follows from it is not told as well.
+			if joined, ok := err.(interface{ Unwrap() []error }); ok && len(joined.Unwrap()) != 1 {
+				t.Errorf("got %d problems of one mistake: %v", len(joined.Unwrap()), err)
+			}
 			t.Log(err)
 		})
 	}
 }
 
-type list []int
+type (
+	list  []int
+	array [2]int
+)
 
 // made is a struct of integers A, B and so on with these tags, some of which vet would not let through.
 func made(tags ...reflect.StructTag) reflect.Type {
@@ -497,3 +654,44 @@ func TestARootIsUnfoldedUnlessItContainsItself(t *testing.T) {
 		}
 	}
 }
+
+// Names under $defs stand in rows' digests and in what operators read: they are the same each time, and one for each type.
+func TestDefinitionsAreNamedAfterPackageAndType(t *testing.T) {
+	local := func() reflect.Type {
+		type Item struct{ A int }
+		type Tree struct{ A int }
+		return reflect.TypeFor[struct {
+			A Item
+			B packageItem
+			C other.Item
+			D Tree
+		}]()
+	}
+	for _, c := range []struct {
+		typ  reflect.Type
+		want []string
+	}{
+		{local(), []string{"other.Item", "schema_test.Item", "schema_test.Item-2", "schema_test.Tree"}},
+		{reflect.TypeFor[struct {
+			A, B other.Page[Item]
+			C    *Item
+		}](), []string{"other.Page_github.com_foldhost_foldhost_sdk_internal_schema_test.Item_", "schema_test.Item"}},
+		{reflect.TypeFor[struct{ Z []AZaz_09 }](), []string{"schema_test.AZaz_09"}},
+	} {
+		raw, err := schema.Of(c.typ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var root struct {
+			Defs map[string]any `json:"$defs"`
+		}
+		if err := json.Unmarshal(raw, &root); err != nil {
+			t.Fatal(err)
+		}
+		if got := slices.Sorted(maps.Keys(root.Defs)); !slices.Equal(got, c.want) {
+			t.Errorf("%s has the definitions %q, want %q", c.typ, got, c.want)
+		}
+	}
+}
+
+type AZaz_09 struct{ N int }
