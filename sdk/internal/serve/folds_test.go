@@ -89,7 +89,7 @@ func TestFoldsGiveWhatOneGoroutineGives(t *testing.T) {
 			n := uint64(i)
 			if refused[i] {
 				f.submit(job{number: n}, b, errDraining)
-				b = unit.Batch{Drop: named(&b)}
+				b = dropsAll(b)
 			} else {
 				f.submit(job{number: n}, b, nil)
 			}
@@ -107,6 +107,15 @@ func TestFoldsGiveWhatOneGoroutineGives(t *testing.T) {
 			}
 		}
 	})
+}
+
+// dropsAll is what becomes of a batch that is refused: where its cells stand is not what the host thinks.
+func dropsAll(b unit.Batch) unit.Batch {
+	drop := slices.Concat(b.Drop, b.Cells, b.States)
+	for _, o := range b.Open {
+		drop = append(drop, o.Cell)
+	}
+	return unit.Batch{Drop: drop}
 }
 
 func TestASlowFoldDelaysItsOwnSession(t *testing.T) {
@@ -136,6 +145,63 @@ func TestASlowFoldDelaysItsOwnSession(t *testing.T) {
 		t.Errorf("the slow session's batches were answered in the order %d, %d", first, second)
 	}
 	f.wait()
+}
+
+// A cell that is opened again beside those of another session stays where it was, behind what was asked of it before.
+func TestACellOpenedAgainWaitsForItsEarlierBatches(t *testing.T) {
+	s := summer{entered: make(chan string), leave: make(chan struct{})}
+	compiled := compile(t, summing("sum", s))
+	answered := make(chan uint64, 8)
+	f := newFolds(t.Context(), func(string) *unit.Compiled { return compiled[0] }, func(j job, _ unit.Reply) { answered <- j.number })
+	open := func(ids ...unit.CellID) (opens []unit.Open) {
+		for _, id := range ids {
+			opens = append(opens, unit.Open{Cell: id, Key: "sum", Seq: -1})
+		}
+		return opens
+	}
+	f.submit(job{number: 1}, unit.Batch{Open: open(1), Through: -1}, nil)
+	if got := <-answered; got != 1 {
+		t.Fatalf("batch %d was answered", got)
+	}
+	f.submit(job{number: 2}, unit.Batch{Open: open(2), Cells: []unit.CellID{2}, Events: []event.Event{add(0, "slow", `"wait"`)}}, nil)
+	<-s.entered
+	f.submit(job{number: 3}, unit.Batch{Open: open(1, 2), Through: -1}, nil)
+	f.submit(job{number: 4}, unit.Batch{Cells: []unit.CellID{1}, Through: 0}, nil)
+	if got := <-answered; got != 4 {
+		t.Errorf("batch %d was answered while a cell of it folds for an earlier one", got)
+	}
+	close(s.leave)
+	if first, second := <-answered, <-answered; first != 2 || second != 3 {
+		t.Errorf("the batches of the slow cell were answered in the order %d, %d", first, second)
+	}
+	f.wait()
+}
+
+func TestNothingIsFoldedOnceTheStreamHasEnded(t *testing.T) {
+	compiled := compile(t, summing("sum", summer{}))
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	var got unit.Reply
+	f := newFolds(ctx, func(string) *unit.Compiled { return compiled[0] }, func(_ job, r unit.Reply) { got = r })
+	f.submit(job{}, unit.Batch{Open: []unit.Open{{Cell: 1, Key: "sum", Seq: -1}}}, nil)
+	f.wait()
+	if !reflect.DeepEqual(got, unit.Reply{Err: errEnded}) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// What a batch gave counts only when all of it was carried out, in whatever order its parts are done.
+func TestAPartThatFailsIsTheAnswerToTheWhole(t *testing.T) {
+	failed, right := unit.Reply{Err: errEnded}, unit.Reply{Unknown: []unit.CellID{1}}
+	for _, parts := range [][]unit.Reply{{failed, right}, {right, failed}, {right, failed, right}} {
+		w := &whole{left: len(parts)}
+		for i, p := range parts {
+			reply, done := w.add(p)
+			if last := i == len(parts)-1; done != last || last && !reflect.DeepEqual(reply, failed) {
+				t.Errorf("after part %d of %d: %+v, %v", i+1, len(parts), reply, done)
+			}
+		}
+	}
 }
 
 func TestDroppedCellsLeaveNothingBehind(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -12,6 +13,7 @@ import (
 	"github.com/hashicorp/go-hclog"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/internal/foldwire"
@@ -139,7 +141,7 @@ func exchange(t *testing.T, client pluginproto.PluginClient, batches ...*pluginp
 }
 
 func TestBatchesAreAnsweredWithTheirNumberAndGeneration(t *testing.T) {
-	client, _ := configured(t, &fixed{units: compile(t, summing("sum", summer{}))})
+	client, _ := configured(t, &fixed{units: compile(t, summing("other", summer{}, "other"), summing("sum", summer{}))})
 	got := exchange(t, client,
 		foldwire.Batch(&unit.Batch{Open: []unit.Open{{Cell: 5, Key: "sum", Seq: -1}}, Cells: []unit.CellID{5}, Events: []event.Event{add(0, "a", "2"), add(1, "a", "3")}, Through: 4, States: []unit.CellID{5}}, 7, 3),
 		foldwire.Batch(&unit.Batch{Cells: []unit.CellID{5, 6}, Events: []event.Event{add(5, "a", `"bad"`)}, Through: 5}, 8, 3))
@@ -156,13 +158,13 @@ func TestBatchesAreAnsweredWithTheirNumberAndGeneration(t *testing.T) {
 func TestABatchThatCannotBeReadIsRefusedAndItsCellsAreDropped(t *testing.T) {
 	client, out := configured(t, &fixed{units: compile(t, summing("sum", summer{}))})
 	got := exchange(t, client,
-		foldwire.Batch(&unit.Batch{Open: []unit.Open{{Cell: 5, Key: "sum", Seq: -1}}, Through: -1}, 1, 1),
+		foldwire.Batch(&unit.Batch{Open: []unit.Open{{Cell: 5, Key: "sum", Seq: -1}, {Cell: 6, Key: "sum", Seq: -1}}, Through: -1}, 1, 1),
 		&pluginproto.FoldBatch{Batch: 2, Generation: 1, Cells: []uint64{5}, Mode: 99, Open: []*pluginproto.OpenCell{{Cell: 6}}},
-		foldwire.Batch(&unit.Batch{Cells: []unit.CellID{5}, Through: 3}, 3, 1))
+		foldwire.Batch(&unit.Batch{Cells: []unit.CellID{5, 6}, Through: 3}, 3, 1))
 	if got[2][0].Refused == "" {
 		t.Errorf("got %v", got[2])
 	}
-	if !slices.Equal(got[3][0].Unknown, []uint64{5}) {
+	if !slices.Equal(got[3][0].Unknown, []uint64{5, 6}) {
 		t.Errorf("a cell over a gap is still driven: %v", got[3])
 	}
 	if !out.has("cannot be read") {
@@ -262,7 +264,7 @@ func TestWhatComesOfAToolCall(t *testing.T) {
 	entered := make(chan struct{})
 	client, out := configured(t, &fixed{tools: []unit.Tool{
 		tool("echo", func(_ context.Context, in unit.ToolCall) (unit.ToolResult, error) {
-			return unit.ToolResult{Text: in.Session, Value: in.Values["k"], Events: []unit.ToolEvent{{Type: "t", Data: in.Arguments, Ignorable: true}}}, nil
+			return unit.ToolResult{Text: fmt.Sprint(in.Session, in.Seq), Value: in.Values["k"], Events: []unit.ToolEvent{{Type: "t", Data: in.Arguments, Ignorable: true}, {Type: "u"}}}, nil
 		}),
 		tool("refuse", func(context.Context, unit.ToolCall) (unit.ToolResult, error) {
 			return unit.ToolResult{}, errors.New("no \xff")
@@ -281,7 +283,8 @@ func TestWhatComesOfAToolCall(t *testing.T) {
 		return client.CallTool(ctx, &pluginproto.CallToolRequest{Tool: name, Session: "s", Arguments: []byte("{}"), Seq: 4, Values: []*pluginproto.UnitValue{{Key: "k", View: []byte("1")}}})
 	}
 	a, err := call(t.Context(), "echo")
-	if s := a.GetSuccess(); err != nil || s.GetText() != "s" || string(s.Value) != "1" || len(s.Events) != 1 || !s.Events[0].Ignorable || string(s.Events[0].Data) != "{}" {
+	want := &pluginproto.ToolSuccess{Text: "s4", Value: []byte("1"), Events: []*pluginproto.NewEvent{{Type: "t", Data: []byte("{}"), Ignorable: true}, {Type: "u"}}}
+	if err != nil || !proto.Equal(a.GetSuccess(), want) {
 		t.Errorf("got %v, %v", a, err)
 	}
 	for _, name := range []string{"refuse", "large", "no such tool"} {
@@ -299,6 +302,9 @@ func TestWhatComesOfAToolCall(t *testing.T) {
 	}()
 	if _, err := call(ctx, "slow"); status.Code(err) != codes.Canceled {
 		t.Errorf("a call that was given up: %v", err)
+	}
+	if _, err := client.Drain(t.Context(), &pluginproto.DrainRequest{}); err != nil {
+		t.Errorf("draining after the calls: %v", err)
 	}
 }
 
