@@ -79,6 +79,7 @@ func TestEnvelopeValues(t *testing.T) {
 		{`{"type":"x","seq":0,"time":0,"data":0,"surfaceOp":"append"}`, event.Event{Type: "x", Data: json.RawMessage(`0`), Op: event.Append()}},
 		{`{"type":"x","seq":0,"time":0,"data":0,"surfaceOp":"\u0061ppend","sourceEventSeqs":[]}`, event.Event{Type: "x", Data: json.RawMessage(`0`), Op: event.Append(), Sources: []int64{}}},
 		{`{"type":"x","seq":0,"time":0,"data":0,"surfaceOp":{"end":2.0,"op":"replace","start":1},"sourceEventSeqs":[3,1e0,3]}`, event.Event{Type: "x", Data: json.RawMessage(`0`), Op: event.Replace(1, 2), Sources: []int64{3, 1, 3}}},
+		{`{"type":"x","seq":0,"time":0,"data":0,"surfaceOp":{"op":"replace","start":0,"end":0},"sourceEventSeqs":[0]}`, event.Event{Type: "x", Data: json.RawMessage(`0`), Op: event.Replace(0, 0), Sources: []int64{0}}},
 	} {
 		d, err := event.DecodeDraft([]byte(c.line), 0)
 		if err != nil || d.OpFault != "" || d.SourcesFault != "" {
@@ -95,7 +96,8 @@ func TestFaultsOfSurfaceFieldsAreKeptForTheRulesBeforeThem(t *testing.T) {
 	for _, op := range []string{`null`, `1`, `true`, `""`, `"Append"`, `"replace"`, `[]`, `["append"]`, `{}`, `{"op":"replace"}`,
 		`{"op":"replace","start":0}`, `{"op":"replace","end":0}`, `{"start":0,"end":0}`, `{"op":"append","start":0,"end":0}`, `{"op":"replace","start":0,"end":0,"x":null}`,
 		`{"op":"replace","start":-1,"end":0}`, `{"op":"replace","start":0,"end":-1}`, `{"op":"replace","start":0,"end":0.5}`, `{"op":"replace","start":"0","end":0}`,
-		`{"op":"replace","start":0,"end":null}`, `{"op":"replace","start":0,"end":9007199254740992}`, `{"Op":"replace","start":0,"end":0}`} {
+		`{"op":"replace","start":0,"end":null}`, `{"op":"replace","start":0,"end":9007199254740992}`, `{"Op":"replace","start":0,"end":0}`,
+		`{"op":"replace","start":0,"stop":1}`, `{"op":"replace","start":0,"end":0,"stop":1}`} {
 		d, err := event.DecodeDraft([]byte(`{"type":"x","seq":0,"time":0,"data":0,"surfaceOp":`+op+`}`), 0)
 		if err != nil || d.OpFault == "" || !d.HasOp() || d.Op != (event.Op{}) || d.HasSources() {
 			t.Errorf("%s: %v, fault %q, op %v", op, err, d.OpFault, d.Op)
@@ -106,6 +108,56 @@ func TestFaultsOfSurfaceFieldsAreKeptForTheRulesBeforeThem(t *testing.T) {
 		if err != nil || d.SourcesFault == "" || !d.HasSources() || d.Sources != nil || d.HasOp() {
 			t.Errorf("%s: %v, fault %q, sources %v", sources, err, d.SourcesFault, d.Sources)
 		}
+	}
+}
+
+func TestCoreTypesComeInAsTheyAre(t *testing.T) {
+	for _, typ := range []string{event.TurnStart, event.TurnEnd, event.StepStart, event.StepEnd, event.UserMessage, event.AssistantMessage,
+		event.AssistantChunk, event.ToolCall, event.ToolResult, event.RequestHeader, event.RequestContext, event.EndSeed} {
+		d, err := event.DecodeDraft([]byte(`{"type":"`+typ+`","seq":0,"time":0,"data":0}`), 0)
+		if err != nil || d.Type != typ {
+			t.Errorf("%s came in as %q, %v", typ, d.Type, err)
+		}
+		if want := typ == event.UserMessage || typ == event.AssistantMessage || typ == event.ToolResult; event.Eligible(typ) != want {
+			t.Errorf("%s can be on the surface: %v", typ, !want)
+		}
+	}
+}
+
+func TestWhetherSurfaceFieldsArePresent(t *testing.T) {
+	for _, c := range []struct {
+		d           event.Draft
+		op, sources bool
+	}{
+		{event.Draft{}, false, false},
+		{event.Draft{Event: event.Event{Op: event.Append()}}, true, false},
+		{event.Draft{Event: event.Event{Sources: []int64{}}}, false, true},
+		{event.Draft{OpFault: "x"}, true, false},
+		{event.Draft{SourcesFault: "x"}, false, true},
+	} {
+		if c.d.HasOp() != c.op || c.d.HasSources() != c.sources {
+			t.Errorf("%+v: op %v, sources %v", c.d, c.d.HasOp(), c.d.HasSources())
+		}
+	}
+}
+
+func TestErrorsSayWhereAndWhat(t *testing.T) {
+	at := &event.Error{Code: event.MessageInvalid, Path: "$.data.id", Reason: "it needs one"}
+	for _, c := range []struct {
+		err  error
+		want string
+	}{
+		{at, "message-invalid at $.data.id: it needs one"},
+		{&event.Error{Code: event.TooLarge, Reason: "too large"}, "too-large: too large"},
+		{&event.IndexError{Index: 0, Err: at}, "event 0: message-invalid at $.data.id: it needs one"},
+		{&event.IndexError{Index: event.HeaderIndex, Err: at}, "header: message-invalid at $.data.id: it needs one"},
+	} {
+		if got := c.err.Error(); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+	if e := refusal(t, &event.IndexError{Err: at}); e != at {
+		t.Errorf("got %v", e)
 	}
 }
 
@@ -242,7 +294,7 @@ func TestFingerprintsFollowTheContent(t *testing.T) {
 }
 
 func TestTypesFromGoMustBeText(t *testing.T) {
-	for typ, ok := range map[string]bool{"": true, "a/b": true, "é上": true, "\xff": false, "a\xc0\xaf": false, "\xed\xa0\x80": true, "x\xed\xb0\x80y\xed\xa0\x80": true, "\xed\xa0": false} {
+	for typ, ok := range map[string]bool{"": true, "a/b": true, "é上": true, "\xff": false, "a\xc0\xaf": false, "\xed\xa0\x80": true, "x\xed\xb0\x80y\xed\xa0\x80": true, "\xed\xa0": false, "\xed\xa0A": false, "\xed\xc0\x80": false, "\xed\xbf\xbf": true} {
 		err := event.CheckType(typ)
 		if (err == nil) != ok {
 			t.Errorf("%q: %v", typ, err)

@@ -68,6 +68,9 @@ func badText(v reflect.Value, path string, depth int) (string, bool) {
 	if !v.IsValid() || depth > maxGoDepth {
 		return "", false
 	}
+	if v.Kind() == reflect.Interface {
+		return badText(v.Elem(), path, depth+1) // whose own kind tells whether it is nil
+	}
 	if v.CanInterface() {
 		switch m := v.Interface().(type) {
 		case json.Marshaler:
@@ -83,7 +86,7 @@ func badText(v reflect.Value, path string, depth int) (string, bool) {
 	switch v.Kind() {
 	case reflect.String:
 		return path, !utf8.ValidString(v.String())
-	case reflect.Pointer, reflect.Interface:
+	case reflect.Pointer:
 		return badText(v.Elem(), path, depth+1)
 	case reflect.Slice, reflect.Array:
 		if v.Type().Elem().Kind() == reflect.Uint8 && v.Kind() == reflect.Slice {

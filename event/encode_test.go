@@ -35,6 +35,15 @@ type link *link
 
 type hidden string
 
+// lossy writes what its text is not.
+type lossy string
+
+func (lossy) MarshalJSON() ([]byte, error) { return []byte(`"\ufffd"`), nil }
+
+type Embedded struct{ Inner string }
+
+type embedded struct{ Inner string }
+
 func TestGoValuesNestWhereJSONDoesNot(t *testing.T) {
 	var end link
 	for range 1000 {
@@ -111,6 +120,11 @@ func TestGoValuesBecomeLosslessJSON(t *testing.T) {
 			hidden string
 			Raw    json.RawMessage
 		}{"\xff", "\xff", json.RawMessage(`"\ufffd"`)}, `{"Raw":"\ufffd"}`},
+		{[]any{(*texts)(nil), []*texts{nil}, lossy("\xff")}, `[null,[null],"\ufffd"]`},
+		{struct {
+			embedded
+			Raw json.RawMessage
+		}{embedded{"x"}, json.RawMessage(`"\ufffd"`)}, `{"Inner":"x","Raw":"\ufffd"}`},
 		{time.Unix(0, 0).UTC(), `"1970-01-01T00:00:00Z"`},
 	} {
 		got, err := event.Encode(c.v)
@@ -174,6 +188,13 @@ func TestWhatJSONCannotCarryIsRefused(t *testing.T) {
 		{"text that is not UTF-8, under the name -", struct {
 			Dash string `json:"-,"`
 		}{"\xff"}, "invalid-utf-8", `$["-"]`},
+		{"text that is not UTF-8, in fields without tags", struct{ A, B []string }{nil, []string{"", "\xff"}}, "invalid-utf-8", "$.B[1]"},
+		{"text that is not UTF-8, embedded", struct {
+			N int
+			Embedded
+		}{0, Embedded{"\xff"}}, "invalid-utf-8", "$.Inner"},
+		{"text that is not UTF-8, embedded and not exported", struct{ embedded }{embedded{"\xff"}}, "invalid-utf-8", "$.Inner"},
+		{"text that is not UTF-8, in an array", [2]string{"", "\xff"}, "invalid-utf-8", "$[1]"},
 		{"a key that is not UTF-8", map[string]int{"\xff": 1}, "invalid-utf-8", "$"},
 		{"two keys that are not UTF-8", map[string]int{"\xff": 1, "\xfe": 2}, "duplicate-key", ""},
 		{"a text of its own that is not UTF-8", []any{texts("\xff")}, "invalid-utf-8", "$[0]"},

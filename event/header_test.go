@@ -67,7 +67,7 @@ func TestIDs(t *testing.T) {
 func TestAbsolutePaths(t *testing.T) {
 	for path, ok := range map[string]bool{
 		"/": true, "/work": true, "//x": true, `C:\`: true, `C:\x`: true, "c:/x": true, `z:\`: true, `\\server\share`: true, `\\server\share\x y`: true, `\\server/share`: true,
-		"work": false, "./x": false, "~": false, "C:": false, "C:x": false, `1:\x`: false, `\x`: false, `\\`: false, `\\server`: false, `\\server\`: false, `\\\share`: false, `[:\`: false, " /x": false,
+		"work": false, "./x": false, "~": false, "C:": false, "C:x": false, `1:\x`: false, `\x`: false, `\\`: false, `\\server`: false, `\\server\`: false, `\\\share`: false, `[:\`: false, " /x": false, "ab/x": false,
 	} {
 		h := event.Header{ID: "s", CWD: path}
 		err := h.Check()
@@ -102,6 +102,13 @@ func TestHeadersMadeHereAreChecked(t *testing.T) {
 	}
 }
 
+func TestHeadersMayHoldTheLargestInteger(t *testing.T) {
+	h := event.Header{ID: "s", CreatedAt: event.MaxInteger, SeedLength: ptr(int64(event.MaxInteger)), DelegationDepth: ptr(int64(event.MaxInteger))}
+	if err := h.Check(); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestAHeaderMadeHereGoesOutInOrder(t *testing.T) {
 	h := event.Header{ID: "s", CreatedAt: 5}
 	if got, want := string(h.AppendJSON(nil)), `{"type":"session","version":0,"id":"s","createdAt":5}`; got != want {
@@ -122,7 +129,7 @@ func TestAHeaderMadeHereGoesOutInOrder(t *testing.T) {
 }
 
 func TestAHeaderThatWasReadGoesOutAsItCame(t *testing.T) {
-	const line = `{"x":{"b":1.0,"a":"<"},"createdAt":1.0e1,"id":"\u0073","type":"session","version":0.0,"parentSession":"","yet another":null}`
+	const line = `{"x":{"b":1.0,"a":"<"},"createdAt":1.0e1,"id":"\u0073","type":"session","version":0.0,"parentSession":"","yet another":null,"seedLength":1e0,"delegationDepth":2.0,"agentPreset":"\u0070"}`
 	h, err := event.DecodeHeader([]byte(" " + line + "\n"))
 	if err != nil {
 		t.Fatal(err)
@@ -135,7 +142,7 @@ func TestAHeaderThatWasReadGoesOutAsItCame(t *testing.T) {
 	}
 	copied := h
 	copied.CWD = "/new"
-	const changed = `{"type":"session","version":0,"id":"s","createdAt":10,"cwd":"/new","x":{"b":1.0,"a":"<"},"yet another":null}`
+	const changed = `{"type":"session","version":0,"id":"s","createdAt":10,"cwd":"/new","seedLength":1,"delegationDepth":2,"agentPreset":"p","x":{"b":1.0,"a":"<"},"yet another":null}`
 	if got := string(copied.AppendJSON(nil)); got != changed {
 		t.Errorf("after a change got %s", got)
 	}
@@ -146,17 +153,24 @@ func TestAHeaderThatWasReadGoesOutAsItCame(t *testing.T) {
 
 func TestEveryChangeOfAReadHeaderGoesOut(t *testing.T) {
 	const line = `{"type":"session","version":0,"id":"s","createdAt":1,"cwd":"/a","parentSession":"p","seedLength":1,"origin":"subagent","delegationDepth":1,"agentPreset":"x","own":1}`
+	bare, err := event.DecodeHeader([]byte(`{"type":"session","version":0,"id":"s","createdAt":1,"own":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
 	for name, change := range map[string]func(*event.Header){
-		"id":                 func(h *event.Header) { h.ID = "t" },
-		"createdAt":          func(h *event.Header) { h.CreatedAt = 2 },
-		"cwd":                func(h *event.Header) { h.CWD = "" },
-		"parentSession":      func(h *event.Header) { h.ParentSession = "q" },
-		"seedLength":         func(h *event.Header) { h.SeedLength = nil },
-		"seedLength value":   func(h *event.Header) { h.SeedLength = ptr(int64(2)) },
-		"origin":             func(h *event.Header) { h.Origin = "" },
-		"delegationDepth":    func(h *event.Header) { h.DelegationDepth = ptr(int64(0)) },
-		"agentPreset":        func(h *event.Header) { h.AgentPreset = nil },
-		"agentPreset's text": func(h *event.Header) { *h.AgentPreset = "y" },
+		"id":                     func(h *event.Header) { h.ID = "t" },
+		"createdAt":              func(h *event.Header) { h.CreatedAt = 2 },
+		"cwd":                    func(h *event.Header) { h.CWD = "" },
+		"parentSession":          func(h *event.Header) { h.ParentSession = "q" },
+		"seedLength":             func(h *event.Header) { h.SeedLength = nil },
+		"seedLength value":       func(h *event.Header) { h.SeedLength = ptr(int64(2)) },
+		"origin":                 func(h *event.Header) { h.Origin = "" },
+		"delegationDepth":        func(h *event.Header) { h.DelegationDepth = ptr(int64(0)) },
+		"agentPreset":            func(h *event.Header) { h.AgentPreset = nil },
+		"agentPreset's text":     func(h *event.Header) { *h.AgentPreset = "y" },
+		"seedLength, added":      func(h *event.Header) { *h = bare; h.SeedLength = ptr(int64(0)) },
+		"delegationDepth, added": func(h *event.Header) { *h = bare; h.DelegationDepth = ptr(int64(0)) },
+		"agentPreset, added":     func(h *event.Header) { *h = bare; h.AgentPreset = ptr("") },
 	} {
 		h, err := event.DecodeHeader([]byte(line))
 		if err != nil {

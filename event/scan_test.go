@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -93,6 +94,15 @@ func TestWhatIsNotLosslessIsRefusedWithItsPlace(t *testing.T) {
 		{`{"a" 1}`, "json-syntax", "$.a"},
 		{`{"a":}`, "json-syntax", "$.a"},
 		{`{a:1}`, "json-syntax", "$"},
+		{`{a":1}`, "json-syntax", "$"},
+		{`{1":1}`, "json-syntax", "$"},
+		{`{"a"=1}`, "json-syntax", "$.a"},
+		{`{"a":1"b":2}`, "json-syntax", "$.a"},
+		{`{"a":1 "b":2}`, "json-syntax", "$.a"},
+		{`{"a":"b" 1}`, "json-syntax", "$.a"},
+		{`{"a":1]`, "json-syntax", "$.a"},
+		{`{"a":{}]`, "json-syntax", "$.a"},
+		{`[1"b"]`, "json-syntax", "$[0]"},
 		{`{1:1}`, "json-syntax", "$"},
 		{`[1,]`, "json-syntax", "$[1]"},
 		{`[,1]`, "json-syntax", "$[0]"},
@@ -153,6 +163,9 @@ func TestWhatIsNotLosslessIsRefusedWithItsPlace(t *testing.T) {
 		{`1e309`, "number-range", "$"},
 		{`1e999999999999`, "number-range", "$"},
 		{`1e99999999999999999999999999999`, "number-range", "$"},
+		{`1e18446744073709551616`, "number-range", "$"}, // 2^64, which is 0 to who does not look
+		{`1e18446744073709551617`, "number-range", "$"},
+		{`1e9223372036854775808`, "number-range", "$"},
 		{`[` + strings.Repeat("9", 310) + `]`, "number-range", "$[0]"},
 		{"0." + strings.Repeat("0", 20000) + "1e20310", "number-range", "$"},
 		{"1" + strings.Repeat("0", 20000) + "e-19691", "number-range", "$"},
@@ -174,6 +187,35 @@ func TestWhatIsNotLosslessIsRefusedWithItsPlace(t *testing.T) {
 				t.Errorf("CheckLossless says %v", err)
 			}
 		})
+	}
+}
+
+// A text that is part of a larger one ends where it ends.
+func TestWhatLiesBehindATextIsNotRead(t *testing.T) {
+	for text, behind := range map[string]string{`tru`: `e`, `nul`: `l`, `[1`: `]`, `{"a":1`: `}`, `"a`: `"`, `"\`: `n"`, `"\u12`: `34"`, `{"a"`: `:1}`, `1e`: `5`, `-`: `1`, `1.`: `5`, "\"\xe4\xb8": "\xad\""} {
+		all := []byte(text + behind)
+		if err := event.CheckLossless(all, "$"); err != nil {
+			t.Errorf("%s: %v", all, err)
+		}
+		if err := event.CheckLossless(all[:len(text)], "$"); err == nil {
+			t.Errorf("%s is taken where %s lies behind it", text, behind)
+		}
+		if err := event.CheckLossless(slices.Clip(all[:len(text)]), "$"); err == nil {
+			t.Errorf("%s is taken", text)
+		}
+	}
+}
+
+// The middle of a path that has no end is left out.
+func TestALongPathIsCutInTheMiddle(t *testing.T) {
+	for levels, want := range map[int]string{
+		32: "$" + strings.Repeat("[0]", 32),
+		33: "$" + strings.Repeat("[0]", 16) + "…" + strings.Repeat("[0]", 16),
+		40: "$" + strings.Repeat("[0]", 16) + "…" + strings.Repeat("[0]", 16),
+	} {
+		if e := refusal(t, event.CheckLossless([]byte(strings.Repeat("[", levels)+"-0"), "$")); e.Path != want {
+			t.Errorf("%d levels: %s", levels, e.Path)
+		}
 	}
 }
 

@@ -86,8 +86,8 @@ func TestShapes(t *testing.T) {
 			}
 			continue
 		}
-		if e := refusal(t, err); e.Code != c.code || e.Path != c.path {
-			t.Errorf("%s %s: got %s at %s, want %s at %s", c.typ, c.data, e.Code, e.Path, c.code, c.path)
+		if e := refusal(t, err); e.Code != c.code || e.Path != c.path || e.Rule == "" {
+			t.Errorf("%s %s: got %s at %s, want %s at %s, and a rule", c.typ, c.data, e.Code, e.Path, c.code, c.path)
 		}
 	}
 }

@@ -3,6 +3,7 @@ package event_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -57,6 +58,14 @@ func TestCollectionsEndWhenToldTo(t *testing.T) {
 	if !event.Members(json.RawMessage(`{"a":1,"b":2,"c":3}`), func(_ string, v json.RawMessage) bool { return stop(v) }) || n != 2 {
 		t.Errorf("%d members", n)
 	}
+	var keys []string
+	if !event.Members(json.RawMessage(` {"\u0061\"":1,"b":2}`), func(key string, _ json.RawMessage) bool { keys = append(keys, key); return true }) || !slices.Equal(keys, []string{`a"`, "b"}) {
+		t.Errorf("keys %q", keys)
+	}
+	n = 0
+	if !event.Elements(json.RawMessage(" [1, 2] "), func(json.RawMessage) bool { n++; return true }) || n != 2 {
+		t.Errorf("%d elements amid white space", n)
+	}
 	for _, raw := range []string{``, `1`, `"[]"`, `{}`, `null`} {
 		if event.Elements(json.RawMessage(raw), func(json.RawMessage) bool { t.Error("an element"); return true }) {
 			t.Errorf("%s is no array", raw)
@@ -97,7 +106,7 @@ func TestIntegers(t *testing.T) {
 		}
 	}
 	for _, text := range []string{"", " ", "a", `"1"`, "null", "true", "0.5", "1e-1", "15e-1", "1.5", "9007199254740992", "-9007199254740992", "9007199254740991.5",
-		"1e16", "1e400", "1e999999999999999999999", "1e-999999999999999999999", "99999999999999999999", "1.", "01", "1 2", "-", "[1]", "0.10"} {
+		"1e16", "10e15", "1e17", "1e18446744073709551616", "1e-18446744073709551616", "1e400", "1e999999999999999999999", "1e-999999999999999999999", "99999999999999999999", "1.", "01", "1 2", "-", "[1]", "0.10"} {
 		if got, ok := event.Integer(json.RawMessage(text)); ok {
 			t.Errorf("%s: got %d", text, got)
 		}
@@ -108,6 +117,8 @@ func TestStrings(t *testing.T) {
 	for text, want := range map[string]string{
 		`""`: "", `"a"`: "a", ` "a" `: "a", `"\"\\\/\b\f\n\r\t"`: "\"\\/\b\f\n\r\t", `"\u00e9é"`: "éé", `"\ud83d\ude00"`: "😀",
 		`"\ud800"`: "\xed\xa0\x80", `"\udfff\ud800x"`: "\xed\xbf\xbf\xed\xa0\x80x", `"\ud800\u0041"`: "\xed\xa0\x80A", `"\ud800\ue000"`: "\xed\xa0\x80\ue000", `"\ud800\ud83d\ude00"`: "\xed\xa0\x80😀", `"\u0000"`: "\x00",
+		`"\ud800\udc00"`: "\U00010000", `"\udbff\udfff"`: "\U0010ffff", `"\u0041\udc00"`: "A\xed\xb0\x80", `"\udc00\udc00"`: "\xed\xb0\x80\xed\xb0\x80",
+		`"\ud800xudc00"`: "\xed\xa0\x80xudc00", `"\ud800\ndc00"`: "\xed\xa0\x80\ndc00", `"\u00AB\u00ff\u00Ff"`: "\u00ab\u00ff\u00ff", `"\uE000\ud7ff"`: "\ue000\ud7ff",
 	} {
 		got, ok := event.String(json.RawMessage(text))
 		if !ok || got != want {
@@ -117,7 +128,7 @@ func TestStrings(t *testing.T) {
 			t.Errorf("%s: came back as %q", text, back)
 		}
 	}
-	for _, text := range []string{``, `"`, `a`, `1`, `null`, `["a"]`, `"a" "b"`, `{"a":"b"}`} {
+	for _, text := range []string{``, `"`, `"a`, `a"`, `a`, `1`, `null`, `["a"]`, `"a" "b"`, `{"a":"b"}`} {
 		if got, ok := event.String(json.RawMessage(text)); ok {
 			t.Errorf("%s: got %q", text, got)
 		}
@@ -127,7 +138,7 @@ func TestStrings(t *testing.T) {
 func TestStringsGoOutWithTheFewestEscapes(t *testing.T) {
 	for s, want := range map[string]string{
 		"<&>\u2028é/": "\"<&>\u2028é/\"", "\"\\\n\r\t\b\f\x00\x1f": `"\"\\\n\r\t\b\f\u0000\u001f"`, "\x7f": "\"\x7f\"",
-		"\xed\xa0\xbd": `"\ud83d"`, "a\xffb": `"a\ufffdb"`, "\ufffd": "\"\ufffd\"",
+		"\xed\xa0\xbd": `"\ud83d"`, "a\xffb": `"a\ufffdb"`, "a\x80b": `"a\ufffdb"`, "\xed\xa0A": `"\ufffd\ufffdA"`, "\ufffd": "\"\ufffd\"",
 		// Two halves of a character, joined.
 		"\xed\xa0\xbd" + "\xed\xb8\x80": `"\ud83d\ude00"`,
 	} {
@@ -167,7 +178,10 @@ func TestEqual(t *testing.T) {
 		{`[1,2]`, `[ 1.0 , 2e0 ]`, true}, {`[1,2]`, `[2,1]`, false}, {`[1]`, `[1,2]`, false}, {`[1,2]`, `[1]`, false}, {`[]`, `[1]`, false}, {`[[]]`, `[]`, false}, {`[]`, `[ ]`, true},
 		{`{"a":1,"b":2}`, `{"b":2,"a":1}`, true}, {`{"a":1,"b":2}`, ` { "\u0062" : 2.0 , "a" : 1 } `, true}, {`{"a":1}`, `{"a":2}`, false}, {`{"a":1}`, `{"b":1}`, false},
 		{`{"a":1}`, `{}`, false}, {`{}`, `{"a":1}`, false}, {`{"a":1}`, `{"a":1,"b":1}`, false}, {`{"a":1,"b":1}`, `{"a":1}`, false}, {`{"b":1,"c":1}`, `{"a":1,"b":1,"c":1}`, false},
-		{`{"a":null}`, `{"b":null}`, false}, {`{"a":{"x":1,"y":[{"p":1,"q":2}]}}`, `{"a":{"y":[{"q":2,"p":1}],"x":1}}`, true},
+		{`{"a":null}`, `{"b":null}`, false}, {`"]"`, `[]`, false}, {`"1]"`, `[1]`, false}, {`"}"`, `{}`, false}, {`{"a":[],"b":1}`, `{"b":1,"a":{}}`, false},
+		{`{"x":{"a":1,"b":1},"y":1}`, `{"y":1,"x":{"a":1}}`, false}, {`{"x":[1,2],"y":1}`, `{"y":1,"x":[1]}`, false}, {`{"x":[1,2],"y":1}`, `{"y":1,"x":[2,1]}`, false},
+		{`1e-400000000000000000000`, `1e-400000000000000000001`, false}, {`1e-400000000000000000000`, `1e-4000000000000000000`, false}, {`1e-18446744073709551616`, `1`, false},
+		{`{"a":{"x":1,"y":[{"p":1,"q":2}]}}`, `{"a":{"y":[{"q":2,"p":1}],"x":1}}`, true},
 		{`[{"a":1,"b":2},3]`, `[{"b":2,"a":1},3]`, true}, {`[{"a":1,"b":2},3]`, `[{"b":2,"a":1},4]`, false}, {`[{"a":1,"b":2},3]`, `[{"b":2,"a":1}]`, false},
 		{wide(0, 1), wide(0, 1), true}, {wide(0, 1), wide(999, -1), true}, {wide(0, 1), strings.Replace(wide(999, -1), "[7]", "[8]", 1), false},
 		{deep(`1`), deepTurned(`1e0`), true}, {deep(`1`), deepTurned(`2`), false}, {nested(1000), nested(1000) + " ", true}, {nested(1000), nested(999), false},
