@@ -75,6 +75,9 @@ func TestAWrongDefinitionIsRefusedForItsOwnReason(t *testing.T) {
 		{"no key", func(d *unit.Definition) { d.Key = "" }, "key"},
 		{"a key of 65 characters", func(d *unit.Definition) { d.Key = strings.Repeat("k", 65) }, "key"},
 		{"a key with a space", func(d *unit.Definition) { d.Key = "my unit" }, "key"},
+		{"a key with a colon", func(d *unit.Definition) { d.Key = "a:b" }, "key"},
+		{"a key with a bracket", func(d *unit.Definition) { d.Key = "a[b" }, "key"},
+		{"a key with a brace", func(d *unit.Definition) { d.Key = "a{b" }, "key"},
 		{"a key that is not ASCII", func(d *unit.Definition) { d.Key = "schlüssel" }, "key"},
 		{"a key that is not UTF-8", func(d *unit.Definition) { d.Key = "a\xff" }, "key"},
 		{"a negative version", func(d *unit.Definition) { d.StateVersion = -1 }, "state-version"},
@@ -111,7 +114,8 @@ func TestARightDefinitionIsTaken(t *testing.T) {
 	}{
 		{"as it is", func(*unit.Definition) {}},
 		{"a key of 64 characters", func(d *unit.Definition) { d.Key = strings.Repeat("k", 64) }},
-		{"every character of a key", func(d *unit.Definition) { d.Key = "aZ09._/-" }},
+		{"every character of a key", func(d *unit.Definition) { d.Key = "azAZ09._/-" }},
+		{"the largest version", func(d *unit.Definition) { d.StateVersion = event.MaxInteger }},
 		{"version 0", func(d *unit.Definition) { d.StateVersion = 0 }},
 		{"host-only", func(d *unit.Definition) { d.ViewSchema = nil }},
 		{"every type", func(d *unit.Definition) { d.Events = nil }},
@@ -176,6 +180,7 @@ func TestASchemaStandsOnItsOwn(t *testing.T) {
 		{"itself, without going into the value", `{"$ref":"#"}`, false},
 		{"itself, round about", `{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"not":{"$ref":"#"}}}}`, false},
 		{"dynamic reference outside", `{"$dynamicRef":"` + onDisk + `#a"}`, false},
+		{"the largest size", `{"description":"` + strings.Repeat("x", unit.MaxSchemaBytes-len(`{"description":""}`)) + `"}`, true},
 		{"its size", `{"description":"` + strings.Repeat("x", unit.MaxSchemaBytes) + `"}`, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -236,6 +241,9 @@ func TestCompiledSharesNothingWithWhatWasGiven(t *testing.T) {
 	u, err := unit.Compile(d)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if string(u.StateSchema) != string(d.StateSchema) || string(u.ViewSchema) != string(d.ViewSchema) {
+		t.Errorf("the schemas became %s and %s", u.StateSchema, u.ViewSchema)
 	}
 	want := string(u.StateSchema) + string(u.ViewSchema)
 	d.Events[0] = "other"
@@ -299,8 +307,15 @@ func TestDigest(t *testing.T) {
 		})
 	}
 	// Rows of older hosts carry it: a change of the algorithm makes every session fold again.
-	if got := digest(same); got != "7e9a311a1fcc4d634cb56ea8bdaaabb4" {
-		t.Errorf("the digest of a known definition is %s", got)
+	for want, change := range map[string]func(*unit.Definition){
+		"7e9a311a1fcc4d634cb56ea8bdaaabb4": same,
+		"26bfa53a1fc78a409ec83b33620fccc7": func(d *unit.Definition) { d.ViewSchema = nil },
+		"dafe135b55c3ff10aa8b569377cd378b": func(d *unit.Definition) { d.Events = nil },
+		"ec80ba2a9110af28a0b06ff672eaeb0b": func(d *unit.Definition) { d.ConfigBound, d.ConfigDigest = true, "x" },
+	} {
+		if got := digest(change); got != want {
+			t.Errorf("the digest of a known definition is %s, and was %s", got, want)
+		}
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"testing/synctest"
 
 	"github.com/foldhost/foldhost/event"
 )
@@ -73,6 +74,24 @@ func TestAValueIsMeasuredByDepth(t *testing.T) {
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("got %+v, want %+v", m, want)
 	}
+}
+
+// A bell may ring for a batch that was taken with the one before it.
+func TestABellWithoutABatchIsHarmless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l, err := NewLocal()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		l.wake <- struct{}{}
+		synctest.Wait()
+		answered := make(chan Reply, 1)
+		l.Submit(t.Context(), Batch{}, func(r Reply) { answered <- r })
+		if r := <-answered; r.Err != nil {
+			t.Error(r.Err)
+		}
+	})
 }
 
 func TestNumbersKeepTheirSpelling(t *testing.T) {

@@ -55,6 +55,9 @@ func TestGuardingTwiceIsGuardingOnce(t *testing.T) {
 	} else if s, err := unit.Guard(once).Init(); s != "1" || err != nil {
 		t.Errorf("init gives %v, %v", s, err)
 	}
+	if once := unit.Guard(panicking{}); unit.Guard(once) != once {
+		t.Error("it is another one")
+	}
 }
 
 func TestCompileGuardsTheFold(t *testing.T) {

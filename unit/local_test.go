@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -229,6 +230,81 @@ func TestBatches(t *testing.T) {
 	}
 }
 
+// careless gives a next state also where it says that nothing has changed.
+type careless struct{ rawFold }
+
+func (f careless) Apply(s unit.State, ev *event.Event) (unit.State, bool, error) {
+	next, changed, err := f.rawFold.Apply(s, ev)
+	if ev.Type != "test/mark" {
+		return "null", false, nil
+	}
+	return next, changed, err
+}
+
+// What an Apply returns as the next state counts only if it says that there is one.
+func TestAStateThatHasNotChangedIsKept(t *testing.T) {
+	d := marks()
+	d.Events, d.Inline = nil, careless{d.Inline.(rawFold)}
+	l := local(t, d)
+	got := text(do(t, l, unit.Batch{Open: []unit.Open{{Cell: 1, Key: d.Key, Seq: -1}}, Cells: []unit.CellID{1}, Events: []event.Event{mark(0, "a"), other(1)}, Through: 1, States: []unit.CellID{1}}))
+	if want := `1@-1={"marks":[]} 1@0={"marks":["a"]} state 1@1={"marks":["a"]}`; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+}
+
+// A batch may be given up at every step of it.
+func TestABatchThatIsGivenUpSaysSo(t *testing.T) {
+	u, err := unit.Compile(marks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	batch := unit.Batch{Drop: []unit.CellID{3}, Open: []unit.Open{{Cell: 1, Key: u.Key, Seq: -1}, {Cell: 2, Key: u.Key, Seq: -1}}, Cells: []unit.CellID{1, 2},
+		Events: []event.Event{mark(0, "a"), mark(1, "b")}, Through: 1, States: []unit.CellID{1, 2}}
+	enough := errors.New("enough")
+	for steps := 0; ; steps++ {
+		b := unit.NewBench(func(string) *unit.Compiled { return u })
+		asked := 0
+		r, err := b.CarryOut(&batch, func() error {
+			if asked++; asked > steps {
+				return enough
+			}
+			return nil
+		})
+		if asked <= steps {
+			if err != nil || len(r.States) != 2 {
+				t.Errorf("carried out, it gives %s, %v", text(r), err)
+			}
+			if asked < 1+len(batch.Open)+len(batch.Events)+len(batch.States) {
+				t.Errorf("it was asked %d times whether to go on", asked)
+			}
+			break
+		}
+		if err != enough || text(r) != "" {
+			t.Errorf("given up after %d steps, it gives %s, %v", steps, text(r), err)
+		}
+		b.Abandon(&batch)
+		if r, err := b.CarryOut(&unit.Batch{Cells: []unit.CellID{1, 2}}, func() error { return nil }); err != nil || text(r) != "unknown 1 unknown 2" {
+			t.Errorf("abandoned after %d steps, it gives %s, %v", steps, text(r), err)
+		}
+	}
+}
+
+func TestAbandoningForgetsTheCellsThatWereToBeDroppedToo(t *testing.T) {
+	u, err := unit.Compile(marks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := unit.NewBench(func(string) *unit.Compiled { return u })
+	goOn := func() error { return nil }
+	if _, err := b.CarryOut(&unit.Batch{Open: []unit.Open{{Cell: 1, Key: u.Key, Seq: -1}}}, goOn); err != nil {
+		t.Fatal(err)
+	}
+	b.Abandon(&unit.Batch{Drop: []unit.CellID{1}})
+	if r, err := b.CarryOut(&unit.Batch{Cells: []unit.CellID{1}}, goOn); err != nil || text(r) != "unknown 1" {
+		t.Errorf("got %s, %v", text(r), err)
+	}
+}
+
 func TestLocalTakesOnlyWhatItCanFold(t *testing.T) {
 	notInline := marks()
 	notInline.Inline, notInline.Instance = nil, &unit.Local{}
@@ -244,7 +320,7 @@ func TestLocalTakesOnlyWhatItCanFold(t *testing.T) {
 	} {
 		_, err := unit.NewLocal(c.defs...)
 		var refused *unit.DefinitionError
-		if !errors.As(err, &refused) || refused.Rule != c.rule {
+		if !errors.As(err, &refused) || refused.Rule != c.rule || refused.Key != c.defs[len(c.defs)-1].Key {
 			t.Errorf("%s: error %v, want rule %s", name, err, c.rule)
 		}
 	}
@@ -346,6 +422,41 @@ func TestABatchThatEndsWithItsContextIsNotHalfTrue(t *testing.T) {
 			t.Errorf("afterwards %s, want the cell unknown", got)
 		}
 	})
+}
+
+// ending is a context that has ended for who asks, while who waits for it does not know yet.
+type ending struct {
+	context.Context
+	ended atomic.Bool
+}
+
+func (c *ending) Err() error {
+	if c.ended.Load() {
+		return context.Canceled
+	}
+	return nil
+}
+
+// The goroutine may see the end of a context before the watcher does. The batch is half done then, and later ones must not go on from there.
+func TestABatchThatIsCutShortLeavesItsCellsUnknown(t *testing.T) {
+	live, cancel := context.WithCancel(context.Background())
+	ctx := &ending{Context: live}
+	d := marks()
+	d.Inline = rawFold{init: "null", view: marksView, on: func(_ string, ev *event.Event) string {
+		ctx.ended.Store(ev.Seq == 0)
+		return string(ev.Data)
+	}}
+	l := local(t, d)
+	got := make(chan unit.Reply, 1)
+	l.Submit(ctx, unit.Batch{Open: []unit.Open{{Cell: 1, Key: d.Key, Seq: -1}}, Cells: []unit.CellID{1}, Events: []event.Event{mark(0, "a"), mark(1, "b")}, Through: 1},
+		func(r unit.Reply) { got <- r })
+	if r := <-got; text(r) != "*unit.DeadlineError" {
+		t.Errorf("answered with %s", text(r))
+	}
+	if got := text(do(t, l, unit.Batch{Cells: []unit.CellID{1}, Events: []event.Event{mark(2, "c")}, Through: 2})); got != "unknown 1" {
+		t.Errorf("afterwards %s", got)
+	}
+	cancel()
 }
 
 func TestAContextThatHasEndedAlready(t *testing.T) {
