@@ -70,7 +70,6 @@ func (r *Registry) OnChange(f func(Change)) (remove func()) {
 
 // feed is the list of listeners, replaced whole under mu and read without it.
 type feed struct {
-	r    *Registry
 	mu   sync.Mutex
 	list atomic.Pointer[[]*mailbox]
 }

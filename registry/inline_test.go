@@ -708,3 +708,195 @@ func TestAReadBetweenCommitAndPublishCountsNothingTwice(t *testing.T) {
 		})
 	}
 }
+
+// blind is a unit that cannot even begin, or whose state cannot be written.
+type blind struct {
+	unit.Inline
+	init, encode, view error
+}
+
+func (b blind) Init() (unit.State, error) {
+	s, _ := b.Inline.Init()
+	return s, b.init
+}
+
+func (b blind) Encode(s unit.State) (json.RawMessage, error) {
+	raw, _ := b.Inline.Encode(s)
+	return raw, b.encode
+}
+
+func (b blind) View(s unit.State) (json.RawMessage, error) {
+	raw, _ := b.Inline.View(s)
+	return raw, b.view
+}
+
+func TestAUnitThatCannotBeginIsFaultedFromTheBeginning(t *testing.T) {
+	for name, evs := range map[string][]event.Event{"on an empty log": nil, "on a log": events("a", "a")} {
+		t.Run(name, func(t *testing.T) {
+			w := given(t, Options{}, evs...)
+			bad := fakeplugin.Counter("bad", "a")
+			bad.Inline = blind{Inline: bad.Inline, init: errors.New("no")}
+			w.register("p", bad, fakeplugin.Counter("good", "a"))
+			w.append("a")
+			b := w.values(w.log.head(), "good", fmt.Sprint(len(evs)+1), "bad", "!faulted")
+			if u := b.Unavailable["bad"]; u.Seq != -1 || u.FailedAt != -1 {
+				t.Errorf("%+v", u)
+			}
+			if st, _ := w.figures("bad"); st.Faults != 1 || st.Faulted != 1 || st.Behind != 0 {
+				t.Errorf("counted as %+v", st)
+			}
+		})
+	}
+}
+
+// A cell that is built from the log fails as one that folds what comes.
+func TestAUnitThatFailsOnItsWayFailsAtItsEvent(t *testing.T) {
+	for name, fail := range map[string]func(f *fakeplugin.Fold){
+		"a fold": func(f *fakeplugin.Fold) {
+			on := f.On
+			f.On = func(s string, ev *event.Event) (string, error) {
+				if ev.Seq == 4 {
+					return "", errors.New("no")
+				}
+				return on(s, ev)
+			}
+		},
+		"a view": func(f *fakeplugin.Fold) {
+			f.Look = func(s string) string {
+				if s == "5" {
+					panic("no")
+				}
+				return s
+			}
+		},
+	} {
+		for _, where := range []string{"in the log", "while it is built"} {
+			t.Run(name+" "+where, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					n := 4
+					if where == "in the log" {
+						n = 5
+					}
+					w := given(t, Options{}, events(many(n, "a")...)...)
+					d := fakeplugin.Counter("n", "a")
+					f := d.Inline.(fakeplugin.Fold)
+					fail(&f)
+					d.Inline = f
+					w.register("p", d)
+					w.listen()
+					open := w.shut()
+					if _, err := w.s.SnapshotWithin(t.Context(), 0); err != nil {
+						t.Fatal(err)
+					}
+					for range 5 - n {
+						w.append("a")
+					}
+					open()
+					b := w.values(4, "n", "!faulted")
+					if u := b.Unavailable["n"]; u.FailedAt != 4 || u.Seq != 3 {
+						t.Errorf("%+v", u)
+					}
+				})
+			})
+		}
+	}
+}
+
+// The gate holds for what is folded from the log too: a state whose view is the one before is no change, and what was there before is not told.
+func TestABuiltCellTellsOnlyWhatChangesItsView(t *testing.T) {
+	r := New(Options{})
+	defer r.Close()
+	d := fakeplugin.Counter("n", "a")
+	f := d.Inline.(fakeplugin.Fold)
+	f.Look = func(s string) string {
+		if s == "3" || s == "4" {
+			return "34"
+		}
+		return s
+	}
+	d.Inline = f
+	p := &paged{c: &cell{b: compiledBindings(t, r, d)[0]}, since: 1, tell: true, from: 2, state: "0", dirty: true, seq: -1}
+	p.page(events("a", "a", "a", "a", "x", "a"))
+	var news []string
+	for _, v := range p.news {
+		news = append(news, fmt.Sprintf("%d=%s", v.seq, v.view))
+	}
+	same(t, "news", news, "2=34", "5=5")
+	if p.state != "5" || p.seq != 5 || p.caught != 2 || p.failed != nil {
+		t.Errorf("state %v of seq %d, %d events were there before, %v", p.state, p.seq, p.caught, p.failed)
+	}
+}
+
+// A view that fails while nobody looks is found as soon as somebody does, at the event that it is the view of.
+func TestAViewThatFailedUnseenIsAFaultOfItsEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{})
+		d := fakeplugin.Counter("n", "a")
+		f := d.Inline.(fakeplugin.Fold)
+		f.Look = func(s string) string {
+			if s == "2" {
+				panic("no")
+			}
+			return s
+		}
+		d.Inline = f
+		w.register("p", d)
+		w.append("a", "a")
+		e := w.listen()
+		w.append("a")
+		synctest.Wait()
+		same(t, "feed", e.take(), "s n@0!faulted")
+		if b := w.values(2, "n", "!faulted"); b.Unavailable["n"].FailedAt != 1 {
+			t.Errorf("%+v", b.Unavailable["n"])
+		}
+	})
+}
+
+func TestAStateThatCannotBeGivenIsSaidSo(t *testing.T) {
+	w := given(t, Options{MaxStateBytes: 3})
+	unwritten, wrong := fakeplugin.Counter("unwritten", "a"), fakeplugin.Counter("wrong", "a")
+	unwritten.Inline = blind{Inline: unwritten.Inline, encode: errors.New("no ink")}
+	f := wrong.Inline.(fakeplugin.Fold)
+	f.Initial = "-1"
+	wrong.Inline = f
+	failed := fakeplugin.Counter("failed", "a")
+	failed.Inline = blind{Inline: failed.Inline, init: errors.New("no")}
+	w.register("p", unwritten, wrong, failed)
+	_, _, err := w.s.StateOf(t.Context(), "unwritten")
+	if err == nil || err.Error() != "no ink" {
+		t.Errorf("a state that cannot be written: %v", err)
+	}
+	var against *unit.ValueError
+	if _, _, err := w.s.StateOf(t.Context(), "wrong"); !errors.As(err, &against) {
+		t.Errorf("a state against its schema: %v", err)
+	}
+	var down *UnavailableError
+	if _, _, err := w.s.StateOf(t.Context(), "failed"); !errors.As(err, &down) || down.Code != Faulted || down.Session != "s" || down.Key != "failed" {
+		t.Errorf("a key that failed: %v", err)
+	}
+	rows, err := w.s.Checkpoint(t.Context())
+	if err != nil || len(rows.Rows) != 0 {
+		t.Errorf("rows are kept of them: %+v, %v", rows, err)
+	}
+}
+
+// Views of host-only units are nobody's business: they may not even be there.
+func TestTheViewOfAHostOnlyUnitIsNeverAskedFor(t *testing.T) {
+	w := given(t, Options{})
+	d := fakeplugin.HostOnly(fakeplugin.Counter("h", "a"))
+	d.Inline = blind{Inline: d.Inline, view: errors.New("there is none")}
+	w.register("p", d)
+	w.listen()
+	w.append("a", "a")
+	if raw, seq, err := w.s.StateOf(t.Context(), "h"); err != nil || string(raw) != "2" || seq != 1 {
+		t.Errorf("%s at %d, %v", raw, seq, err)
+	}
+	rows, err := w.s.Checkpoint(t.Context())
+	if err != nil || string(rows.Rows["h"].Val) != "2" {
+		t.Errorf("%+v, %v", rows, err)
+	}
+	_, rows, err = w.r.RestoreFrom(t.Context(), "", rows, w.log, 1)
+	if err != nil || string(rows.Rows["h"].Val) != "2" {
+		t.Errorf("restored: %+v, %v", rows, err)
+	}
+}

@@ -259,3 +259,68 @@ func TestACellIsNotConvictedByKillsFromOutside(t *testing.T) {
 		})
 	}
 }
+
+// A session may go cold while its suspect is tried; who waits for that goes on.
+func TestASuspectWhoseSessionIsDetachedKeepsNobodyWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{ReadWait: time.Minute})
+		p, gs := w.plugin("p", fakeplugin.Counter("n", "a"))
+		other := newSampleLog("o")
+		o := w.r.Attach(other, "", -1, Rows{})
+		w.append("a")
+		w.values(0, "n", "1")
+		suspectIn(w, p, gs)
+		open := w.shut()
+		defer open()
+		gs[0].Resume(p.Start())
+		synctest.Wait()
+		evs := events("a")
+		other.append(evs...)
+		o.Publish(t.Context(), evs)
+		synctest.Wait()
+		if b, err := o.SnapshotWithin(t.Context(), 0); err != nil || b.Unavailable["n"].Code != Behind {
+			t.Errorf("while a suspect is to be tried: %s, %v", b.Values, err)
+		}
+		w.s.Detach(false)
+		began := time.Now()
+		b, err := o.Snapshot(t.Context())
+		if err != nil || string(b.Values["n"]) != "1" || time.Since(began) > 0 {
+			t.Errorf("the other session has %s, %+v, %v after %v", b.Values, b.Unavailable, err, time.Since(began))
+		}
+	})
+}
+
+// A suspect is tried alone: while its batch is out nobody else's is, or the next death would speak against both.
+func TestNothingElseIsInFlightWhileASuspectIsTried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{ReadWait: time.Minute})
+		p, gs := w.plugin("p", fakeplugin.Counter("n", "a"))
+		other := newSampleLog("o")
+		o := w.r.Attach(other, "", -1, Rows{})
+		w.append("a")
+		w.values(0, "n", "1")
+		suspectIn(w, p, gs)
+		hold := make(chan struct{})
+		p.Add(fakeplugin.Hold(fakeplugin.AtBatch, hold).Once())
+		p.Forget()
+		gs[0].Resume(p.Start())
+		synctest.Wait()
+		evs := events("a")
+		other.append(evs...)
+		o.Publish(t.Context(), evs)
+		synctest.Wait()
+		in, _ := gs[0].binding().process()
+		in.mu.Lock()
+		flights, suspects := len(in.flights), len(in.suspects)
+		in.mu.Unlock()
+		if n := p.Counts().Batches; n != 1 || flights != 1 || suspects != 1 {
+			t.Errorf("%d batches are out beside %d suspects; the process was sent %d", flights, suspects, n)
+		}
+		close(hold)
+		b, err := o.Snapshot(t.Context())
+		if err != nil || string(b.Values["n"]) != "1" {
+			t.Errorf("the other session has %s, %+v, %v", b.Values, b.Unavailable, err)
+		}
+		w.values(1, "n", "2")
+	})
+}

@@ -130,7 +130,6 @@ func New(o Options) *Registry {
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.scratches = make(chan struct{}, r.o.MaxScratch)
-	r.feed.r = r
 	r.undeclared.plan.Store(resolve(0, nil, nil))
 	return r
 }

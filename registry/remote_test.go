@@ -583,3 +583,149 @@ func TestAStateThatEndsTheProcessIsFoundToo(t *testing.T) {
 		same(t, "poisoned", found.all(), "p s n@2")
 	})
 }
+
+// A unit for which a batch was too slow gets smaller ones, so that a long build does not end its process each time.
+func TestABatchThatWasTooSlowIsHalvedFromThenOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{BatchEvents: 8, Window: 1, BatchDeadline: time.Second}, events(many(64, "a")...)...)
+		w.log.page = 64
+		p, gs := w.plugin("p", fakeplugin.Counter("n", "a"))
+		for _, most := range []int{4, 2} {
+			p.Forget()
+			p.Add(fakeplugin.Stall(fakeplugin.AtReply).Once())
+			w.s.Detach(false)
+			w.attach(Rows{})
+			if _, err := w.s.SnapshotWithin(t.Context(), time.Minute); err != nil { // the deadline ends in this time
+				t.Fatal(err)
+			}
+			gs[0].Suspend(Restarting, "it was too slow")
+			gs[0].Resume(p.Start())
+			w.values(63, "n", "64")
+			first, later := 0, 0
+			for _, m := range p.Messages() {
+				if n := len(m.Batch.Events); first == 0 {
+					first = n
+				} else {
+					later = max(later, n)
+				}
+			}
+			if first != 2*most {
+				t.Errorf("the batch that was too slow had %d events, want %d", first, 2*most)
+			}
+			if later < most || later > 2*most {
+				t.Errorf("then one had %d events, want %d", later, most)
+			}
+			if got := w.s.slots[0].cur.b.batchEvents(8); got != most {
+				t.Errorf("a batch may have %d events, want %d", got, most)
+			}
+		}
+	})
+}
+
+// Definitions of one registrant that name one instance are one process, as long as one of them is there.
+func TestAProcessIsSharedUntilItsLastRegistrationIsReleased(t *testing.T) {
+	w := given(t, Options{})
+	p := w.fake(fakeplugin.Counter("n", "a"), fakeplugin.Counter("m", "a"), fakeplugin.Counter("k", "a"))
+	serving := func(g *Registration) *process {
+		pr, _ := g.binding().process()
+		return pr
+	}
+	n := w.register("p", p.Definition("n"))[0]
+	m := w.register("p", p.Definition("m"))[0]
+	shared := serving(n)
+	n.Release()
+	k := w.register("p", p.Definition("k"))[0]
+	if serving(m) != shared || serving(k) != shared {
+		t.Error("one instance is several processes")
+	}
+	k.Resume(p.Process())
+	if serving(k) != shared {
+		t.Error("it is another process when it is named again")
+	}
+	if n := len(w.r.procs); n != 1 {
+		t.Errorf("%d processes are known", n)
+	}
+	m.Release()
+	k.Release()
+	if n := len(w.r.procs); n != 0 {
+		t.Errorf("%d processes are known, and nobody is registered", n)
+	}
+}
+
+func TestAnInlineRegistrationHasNoProcess(t *testing.T) {
+	w := given(t, Options{})
+	p := w.fake(fakeplugin.Counter("other", "a"))
+	g := w.register("p", fakeplugin.Counter("n", "a"))[0]
+	g.Suspend(Parked, "it is parked")
+	g.Resume(p.Process())
+	w.append("a")
+	w.values(0, "n", "1")
+	if pr, down := g.binding().process(); pr != nil || down != nil {
+		t.Errorf("%v, %+v", pr, down)
+	}
+}
+
+// A successor of a live process may be named while sessions are open that have no cell of it, or not even the key.
+func TestASuccessorIsNamedWhereNobodyHasACell(t *testing.T) {
+	w := given(t, Options{})
+	p := w.fake(fakeplugin.Counter("n", "a"))
+	g := w.register("p", p.Definitions()...)[0]
+	w.r.SetMembers("empty", nil)
+	w.r.Attach(newSampleLog("o"), "empty", -1, Rows{})
+	w.r.SetMembers("others", []Registrant{{Plugin: "q"}})
+	w.register("q", fakeplugin.Counter("m", "a"))
+	w.r.Attach(newSampleLog("o2"), "others", -1, Rows{})
+	w.append("x")
+	g.Resume(p.Start())
+	w.append("a")
+	w.values(1, "n", "1", "m", "1")
+}
+
+// A cell that is replaced before it has a value is dropped where it was opened.
+func TestACellThatIsReplacedOnItsWayIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{ReadWait: time.Minute})
+		p := w.fake(fakeplugin.Counter("n", "a"))
+		g := w.register("p", p.Definitions()...)[0]
+		hold := make(chan struct{})
+		p.Add(fakeplugin.Hold(fakeplugin.AtBatch, hold).Once())
+		w.append("a")
+		synctest.Wait()
+		if err := w.r.Replace(g, fakeplugin.Counter("n", "a")); err != nil {
+			t.Fatal(err)
+		}
+		close(hold)
+		w.values(0, "n", "1")
+		synctest.Wait()
+		if c := p.Counts(); c.Opened != 1 || c.Dropped != 1 {
+			t.Errorf("%d cells were opened and %d dropped", c.Opened, c.Dropped)
+		}
+	})
+}
+
+// Of two that wait to take over in turn, the one that is not needed any more is dropped as well.
+func TestASuccessorThatIsReplacedIsDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{})
+		g := w.register("p", fakeplugin.Counter("n", "a"))[0]
+		w.append("a")
+		w.values(0, "n", "1")
+		p := w.fake(fakeplugin.Version(fakeplugin.Counter("n", "a"), 2))
+		hold := make(chan struct{})
+		p.Add(fakeplugin.Hold(fakeplugin.AtBatch, hold).Once())
+		if err := w.r.Replace(g, p.Definitions()[0]); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		w.values(0, "n", "1")
+		if err := w.r.Replace(g, fakeplugin.Version(fakeplugin.Counter("n", "a"), 3)); err != nil {
+			t.Fatal(err)
+		}
+		close(hold)
+		synctest.Wait()
+		w.values(0, "n", "1")
+		if c := p.Counts(); c.Opened != 1 || c.Dropped != 1 {
+			t.Errorf("%d cells were opened and %d dropped", c.Opened, c.Dropped)
+		}
+	})
+}

@@ -3,11 +3,13 @@ package registry
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/registry/internal/fakeplugin"
 	"github.com/foldhost/foldhost/unit"
 )
@@ -139,5 +141,37 @@ func TestAColdReadIsAsOldAsItsBeginning(t *testing.T) {
 	open()
 	if b := <-block; b.Revs["n"] > live {
 		t.Errorf("revision %d, and that of the live session is %d", b.Revs["n"], live)
+	}
+}
+
+// What a session said of a key after a recovery must not be outdone by what was stored before.
+func TestAColdReadIsNotOlderThanARecovery(t *testing.T) {
+	w := given(t, Options{})
+	sick := true
+	d := fakeplugin.Counter("n", "a")
+	f := d.Inline.(fakeplugin.Fold)
+	on := f.On
+	f.On = func(s string, ev *event.Event) (string, error) {
+		if sick {
+			return "", errors.New("no")
+		}
+		return on(s, ev)
+	}
+	d.Inline = f
+	w.register("p", d)
+	w.append("a")
+	w.values(0, "n", "!faulted")
+	sick = false
+	told, err := w.s.Retry(t.Context())
+	if err != nil || string(told.Values["n"]) != "1" {
+		t.Fatalf("%s, %+v, %v", told.Values, told.Unavailable, err)
+	}
+	rows, err := w.s.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.s.Detach(false)
+	if b := w.r.ViewRows("", rows); b.Revs["n"] < told.Revs["n"] {
+		t.Errorf("revision %d, after one of %d", b.Revs["n"], told.Revs["n"])
 	}
 }

@@ -265,3 +265,111 @@ func TestChangesNameTheLifeThatTheyAreAbout(t *testing.T) {
 		}
 	}
 }
+
+// Who listens hears at once that a key trails, and once: whether the process was away before the event or died of it.
+func TestAKeyThatTrailsForWantOfAProcessIsToldOnce(t *testing.T) {
+	for name, lose := range map[string]func(w *world, p *fakeplugin.Plugin, g *Registration){
+		"away before": func(w *world, p *fakeplugin.Plugin, g *Registration) {
+			g.Suspend(Restarting, "it is away")
+			w.append("a")
+		},
+		"gone with the event": func(w *world, p *fakeplugin.Plugin, g *Registration) {
+			hold := make(chan struct{})
+			defer close(hold)
+			p.Add(fakeplugin.Hold(fakeplugin.AtBatch, hold).Once())
+			w.append("a")
+			synctest.Wait()
+			p.Crash()
+			g.Suspend(Restarting, "it crashed")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := given(t, Options{})
+				p, gs := w.plugin("p", fakeplugin.Counter("n", "a"))
+				p.OnDeath(nil)
+				w.append("a")
+				w.values(0, "n", "1")
+				e := w.listen()
+				lose(w, p, gs[0])
+				synctest.Wait()
+				same(t, "feed", e.take(), "s n@0!restarting")
+				w.append("a")
+				synctest.Wait()
+				same(t, "feed after another event", e.take())
+				gs[0].Resume(p.Start())
+				synctest.Wait()
+				same(t, "feed after its return", e.take(), "s n@2=3")
+			})
+		})
+	}
+}
+
+func TestAKeyThatBecomesHostOnlyIsToldAsRemoved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{})
+		g := w.register("p", fakeplugin.Counter("n", "a"))[0]
+		w.append("a")
+		w.values(0, "n", "1")
+		e := w.listen()
+		if err := w.r.Replace(g, fakeplugin.HostOnly(fakeplugin.Counter("n", "a"))); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		same(t, "feed", e.take(), "replaced n", "s n removed")
+	})
+}
+
+// A reader who is behind another one's cut may leave without taking that away.
+func TestAReaderWhoLeavesTheNextCutLeavesThePresentOneAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{ReadWait: time.Minute})
+		p, _ := w.plugin("p", fakeplugin.Counter("n", "a"))
+		hold := make(chan struct{})
+		p.Add(fakeplugin.Hold(fakeplugin.AtBatch, hold).Once())
+		w.append("a")
+		first := make(chan Block)
+		go func() { first <- w.snapshot() }()
+		synctest.Wait()
+		w.append("a", "a")
+		ctx, cancel := context.WithCancel(t.Context())
+		second := make(chan error)
+		go func() { _, err := w.s.Snapshot(ctx); second <- err }()
+		synctest.Wait()
+		cancel()
+		if err := <-second; err == nil {
+			t.Error("a reader who left has a block")
+		}
+		close(hold)
+		if b := <-first; b.AsOfSeq != 0 || string(b.Values["n"]) != "1" {
+			t.Errorf("as of %d: %s, %+v", b.AsOfSeq, b.Values, b.Unavailable)
+		}
+		if w.s.pin != nil || w.s.nextPin != nil {
+			t.Error("a pin is left")
+		}
+		w.values(2, "n", "3")
+	})
+}
+
+// Who waits for a key that fails waits no longer.
+func TestAReaderWaitsForNoKeyThatHasFailed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{ReadWait: time.Hour})
+		p, _ := w.plugin("p", fakeplugin.Counter("n", "a"))
+		hold := make(chan struct{})
+		p.Add(fakeplugin.Fail(fakeplugin.AtEvent, "no"))
+		p.Add(fakeplugin.Hold(fakeplugin.AtBatch, hold).Once())
+		w.append("a")
+		got := make(chan Block)
+		began := time.Now()
+		go func() { got <- w.snapshot() }()
+		synctest.Wait()
+		close(hold)
+		if b := <-got; b.Unavailable["n"].Code != Faulted {
+			t.Errorf("%s, %+v", b.Values, b.Unavailable)
+		}
+		if waited := time.Since(began); waited > 0 {
+			t.Errorf("it was waited for %v more", waited)
+		}
+	})
+}
