@@ -592,7 +592,7 @@ func TestABatchThatWasTooSlowIsHalvedFromThenOn(t *testing.T) {
 		p, gs := w.plugin("p", fakeplugin.Counter("n", "a"))
 		for _, most := range []int{4, 2} {
 			p.Forget()
-			p.Add(fakeplugin.Stall(fakeplugin.AtReply).Once())
+			p.Add(fakeplugin.Stall(fakeplugin.AtReply).When(func(s fakeplugin.Site) bool { return len(s.Batch.Events) > 0 }).Once())
 			w.s.Detach(false)
 			w.attach(Rows{})
 			if _, err := w.s.SnapshotWithin(t.Context(), time.Minute); err != nil { // the deadline ends in this time

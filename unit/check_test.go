@@ -69,6 +69,38 @@ func TestAValueIsWithinItsLimitLosslessAndTrueToItsSchema(t *testing.T) {
 	}
 }
 
+// Of several mismatches the deepest helps most, then one where at least the type was right, then the first by path and wording.
+func TestTheMismatchThatHelpsMostIsTold(t *testing.T) {
+	for _, c := range []struct{ schema, value, want string }{
+		{`{"properties":{"a":{"type":"string"},"b":{"items":{"type":"string"}}}}`, `{"a":1,"b":["x",1]}`, "the state is wrong at $.b[1]: got number, want string"},
+		{`{"properties":{"a":{"type":"string"},"b":{"minLength":3}}}`, `{"a":1,"b":"x"}`, "the state is wrong at $.b: minLength: got 1, want 3"},
+		{`{"properties":{"b":{"type":"string"},"a":{"type":"string"},"c":{"type":"string"}}}`, `{"c":1,"a":1,"b":1}`, "the state is wrong at $.a: got number, want string"},
+		{`{"allOf":[{"minLength":3},{"maxLength":0},{"const":"xyz"}]}`, `"x"`, "the state is wrong at $: maxLength: got 1, want 0"},
+		{`{"anyOf":[{"type":"null"},{"type":"array","items":{"type":"string"}}]}`, `["x",1]`, "the state is wrong at $[1]: got number, want string"},
+		{`{"properties":{"1":{"properties":{"odd key":{"const":1}}}}}`, `{"1":{"odd key":2}}`, `the state is wrong at $["1"]["odd key"]: value must be 1`},
+		{`false`, `1`, "the state is wrong at $: nothing is allowed here"},
+	} {
+		d := marks()
+		d.StateSchema = json.RawMessage(c.schema)
+		u, err := unit.Compile(d)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 5 { // the library's order is that of a map
+			if err := u.CheckState(json.RawMessage(c.value), 0); err == nil || err.Error() != c.want {
+				t.Errorf("%s of %s: %v, want %s", c.value, c.schema, err, c.want)
+			}
+		}
+	}
+	u, err := unit.Compile(marks())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := u.CheckView(json.RawMessage(`{"marks":[]}`), 5); err == nil || err.Error() != "the view is 12 bytes; the limit is 5" {
+		t.Error(err)
+	}
+}
+
 func TestAReasonStaysShort(t *testing.T) {
 	d := marks()
 	values := make([]string, 5000)
@@ -107,7 +139,7 @@ func TestAHostOnlyUnitHasNoViewToCheck(t *testing.T) {
 		t.Fatal(err)
 	}
 	var wrong *unit.ValueError
-	if err := u.CheckView(json.RawMessage(`1`), 0); !errors.As(err, &wrong) || !u.HostOnly() {
+	if err := u.CheckView(json.RawMessage(`1`), 0); !errors.As(err, &wrong) || !u.HostOnly() || wrong.What != "view" || wrong.Path != "$" {
 		t.Errorf("error is %v, want a *ValueError", err)
 	}
 }

@@ -179,6 +179,10 @@ func TestASchemaStandsOnItsOwn(t *testing.T) {
 		{"a dynamic reference", `{"$dynamicRef":"#a","$defs":{"a":{"$dynamicAnchor":"a"}}}`, false},
 		{"itself, without going into the value", `{"$ref":"#"}`, false},
 		{"itself, round about", `{"anyOf":[{"$ref":"#/$defs/a"}],"$defs":{"a":{"not":{"$ref":"#"}}}}`, false},
+		{"itself, by what a key asks for", `{"dependentSchemas":{"a":{"$ref":"#"}}}`, false},
+		{"itself, by what a key asked for in older drafts", `{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"b":["c"],"a":{"$ref":"#"}}}`, false},
+		{"what a key asked for in older drafts", `{"$schema":"http://json-schema.org/draft-07/schema#","dependencies":{"b":["c"],"a":{"type":"object"}}}`, true},
+		{"a recursive reference", `{"$schema":"https://json-schema.org/draft/2019-09/schema","properties":{"a":{"$recursiveRef":"#"}}}`, false},
 		{"dynamic reference outside", `{"$dynamicRef":"` + onDisk + `#a"}`, false},
 		{"the largest size", `{"description":"` + strings.Repeat("x", unit.MaxSchemaBytes-len(`{"description":""}`)) + `"}`, true},
 		{"its size", `{"description":"` + strings.Repeat("x", unit.MaxSchemaBytes) + `"}`, false},
@@ -206,6 +210,23 @@ func TestASchemaStandsOnItsOwn(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+func TestASchemaIsRefusedWithThePlace(t *testing.T) {
+	for schema, want := range map[string]string{
+		`{"properties":{"b":{"items":{"$ref":"other.json#/a"}},"a":{"type":"string"}}}`:                            `refers to "other.json" at $.properties.b.items.$ref;`,
+		`{"allOf":[{"$ref":"#/$defs/a"},{"$ref":"./x.json"}],"$defs":{"a":true}}`:                                  `refers to "x.json" at $.allOf[1].$ref;`,
+		`{"properties":{"b":{"$ref":"x.json"},"a":{"$ref":"x.json#b"},"c":{"const":{"$comment":"x.json"}}}}`:       `refers to "x.json" at $.properties.a.$ref;`,
+		`{"properties":{"a":{"minLength":"3"}}}`:                                                                   `wrong at $.properties.a.minLength: got string, want integer`,
+		`{"required":["a",5]}`:                                                                                     `wrong at $.required[1]: got number, want string`,
+		`{"properties":{"$ref":{"type":"string"},"a":{"enum":["$ref"]}},"$schema":"https://example.com/x/schema"}`: `refers to "https://example.com/x/schema" at $.$schema;`,
+	} {
+		d := marks()
+		d.StateSchema = json.RawMessage(schema)
+		if _, err := unit.Compile(d); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v\nwant %s", schema, err, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package unit
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -257,6 +258,43 @@ func TestDepthsThatNobodyHasCountedHaveNoEnd(t *testing.T) {
 	for depth, want := range map[int]uint64{0: 1, 1: 2, 2: 3, 3: 2, 12: 3, event.MaxDepth: manyWays} {
 		if got := s.effort.looks.at(depth); got != want {
 			t.Errorf("depth %d costs %d looks, want %d", depth, got, want)
+		}
+	}
+}
+
+// Older drafts say the same in other words, and it costs the same.
+func TestKeywordsThatMeanTheSameCostTheSame(t *testing.T) {
+	const draft7 = `"$schema":"http://json-schema.org/draft-07/schema#"`
+	for name, pair := range map[string][2]string{
+		"tuples":                {`{` + draft7 + `,"items":[{"pattern":"^a*$"},{"uniqueItems":true}],"additionalItems":{"enum":[1,2,3]}}`, `{"prefixItems":[{"pattern":"^a*$"},{"uniqueItems":true}],"items":{"enum":[1,2,3]}}`},
+		"lists":                 {`{` + draft7 + `,"items":{"enum":[1,2,3]}}`, `{"items":{"enum":[1,2,3]}}`},
+		"what a key asks for":   {`{` + draft7 + `,"dependencies":{"a":{"enum":[1,2,3]},"b":["c","d","e","f","g","h","i"]}}`, `{"dependentSchemas":{"a":{"enum":[1,2,3]}},"dependentRequired":{"b":["c","d","e","f","g","h","i"]}}`},
+		"lengths":               {`{"minLength":1}`, `{"maxLength":1}`},
+		"what is not evaluated": {`{"unevaluatedItems":true}`, `{"unevaluatedProperties":true}`},
+	} {
+		var efforts []effort
+		for _, text := range pair {
+			s, err := compileSchema(json.RawMessage(text))
+			if err != nil {
+				t.Fatal(err)
+			}
+			efforts = append(efforts, s.effort)
+		}
+		if !reflect.DeepEqual(efforts[0], efforts[1]) {
+			t.Errorf("%s cost %+v in one and %+v in the other", name, efforts[0], efforts[1])
+		}
+	}
+}
+
+func TestCostsDoNotOverflow(t *testing.T) {
+	for _, pair := range [][2]uint64{{manyWays, manyWays}, {1 << 33, 1 << 33}, {1, manyWays + 1}, {3, manyWays / 2}, {manyWays, 2}} {
+		if got := times(pair[0], pair[1]); got != manyWays {
+			t.Errorf("%d times %d is %d", pair[0], pair[1], got)
+		}
+	}
+	for _, c := range [][3]uint64{{0, manyWays + 1, 0}, {3, 0, 0}, {2, manyWays / 2, manyWays}, {1, manyWays - 1, manyWays - 1}} {
+		if got := times(c[0], c[1]); got != c[2] {
+			t.Errorf("%d times %d is %d, want %d", c[0], c[1], got, c[2])
 		}
 	}
 }
