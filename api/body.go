@@ -108,35 +108,52 @@ func (o *object) flag(name string) (bool, error) {
 	return false, bodyInvalid("$."+name, name+" must be true or false")
 }
 
+// each calls f with the elements of a field that must be an array, one after the other, up to the first that f refuses. There are none when the field is missing.
+func (o *object) each(name string, f func(i int, element json.RawMessage) error) (err error) {
+	if !o.has(name) {
+		return nil
+	}
+	i := 0
+	if !event.Elements(o.fields[name], func(e json.RawMessage) bool {
+		err = f(i, e)
+		i++
+		return err == nil
+	}) {
+		return bodyInvalid("$."+name, name+" must be an array")
+	}
+	return err
+}
+
 // list reads a field that must be an array, nil when it is missing.
-func (o *object) list(name string) ([]json.RawMessage, error) {
+func (o *object) list(name string) (elements []json.RawMessage, err error) {
 	if !o.has(name) {
 		return nil, nil
 	}
-	elements := []json.RawMessage{}
-	if !event.Elements(o.fields[name], func(e json.RawMessage) bool {
+	elements = []json.RawMessage{}
+	err = o.each(name, func(_ int, e json.RawMessage) error {
 		elements = append(elements, e)
-		return true
-	}) {
-		return nil, bodyInvalid("$."+name, name+" must be an array")
-	}
-	return elements, nil
+		return nil
+	})
+	return elements, err
 }
 
-// names reads a field that must be an array of strings, nil when it is missing.
+// names reads a field that must be an array of strings, nil when it is missing. It gives each of them once.
 func (o *object) names(name string) ([]string, error) {
-	list, err := o.list(name)
-	if list == nil || err != nil {
-		return nil, err
+	if !o.has(name) {
+		return nil, nil
 	}
-	names := make([]string, len(list))
-	for i, raw := range list {
-		var ok bool
-		if names[i], ok = event.String(raw); !ok {
-			return nil, bodyInvalid(fmt.Sprintf("$.%s[%d]", name, i), "it must be a string")
+	all := names{list: []string{}}
+	err := o.each(name, func(i int, raw json.RawMessage) error {
+		one, ok := event.String(raw)
+		if !ok {
+			return bodyInvalid(fmt.Sprintf("$.%s[%d]", name, i), "it must be a string")
 		}
-	}
-	return names, nil
+		if !all.add(one) {
+			return tooMany(name, "$."+name)
+		}
+		return nil
+	})
+	return all.list, err
 }
 
 // body reads the bytes of the body.

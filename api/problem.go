@@ -63,7 +63,7 @@ type Problem struct {
 	Reason string
 	// Path is the place in the body, or in the event where there is an index.
 	Path string
-	// Size and Limit are in bytes, for too-large. Of a body that does not say its size only so much is known as was read.
+	// Size and Limit are in bytes, for too-large, and numbers of names in a list that has too many, for body-invalid. Of what does not say its size, and of lists, only so much is known as was read.
 	Size, Limit int64
 
 	// allow and challenge are the headers Allow and WWW-Authenticate.

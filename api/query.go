@@ -39,8 +39,12 @@ func (c *call) query(known ...string) *query {
 }
 
 func (q *query) fail(format string, args ...any) {
+	q.keep(bodyInvalid("", fmt.Sprintf(format, args...)))
+}
+
+func (q *query) keep(p *Problem) {
 	if q.err == nil {
-		q.err = bodyInvalid("", fmt.Sprintf(format, args...))
+		q.err = p
 	}
 }
 
@@ -82,24 +86,27 @@ func (q *query) flag(name string, otherwise bool) bool {
 	return otherwise
 }
 
-// list gives the elements of a parameter, separated by commas; nil when it is missing, empty and not nil when it names none. "*" is all, as if it were missing.
+// list gives the elements of a parameter, separated by commas, each once; nil when it is missing, empty and not nil when it names none. "*" is all, as if it were missing.
 func (q *query) list(name string) []string {
 	if !q.has(name) {
 		return nil
 	}
-	list := []string{}
+	all := names{list: []string{}}
 	for _, text := range q.values[name] {
-		for _, element := range strings.Split(text, ",") {
+		for element := range strings.SplitSeq(text, ",") {
 			switch element {
 			case "":
 			case "*":
 				return nil
 			default:
-				list = append(list, element)
+				if !all.add(element) {
+					q.keep(tooMany("the parameter "+name, ""))
+					return all.list
+				}
 			}
 		}
 	}
-	return list
+	return all.list
 }
 
 // duration gives a time: a number of milliseconds, or a number with its unit, such as 5s.

@@ -88,6 +88,21 @@ func readTypes(k kit) {
 	}
 }
 
+// Types that are named again, and thousands that no event has, change nothing, in whatever order. Pages of few events join all the same.
+func readManyTypes(k kit) {
+	log := mixed()
+	k.create("a", log...)
+	var types []string
+	for i := range 3000 {
+		types = append(types, fmt.Sprintf("never %d", i%1500), "some", "cluster", "once")
+	}
+	slices.Reverse(types)
+	for _, limit := range []int{0, 1, 5, 11} {
+		q := eventlog.Query{Life: life("a"), Types: types, Limit: limit}
+		k.same(fmt.Sprintf("pages of %d events by many types", limit), k.read(q), match(log, q))
+	}
+}
+
 func readPages(k kit) {
 	log := mixed()
 	for i := range log {

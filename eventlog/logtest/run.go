@@ -62,6 +62,7 @@ var laws = []law{
 
 	{"a read gives its range", readRange},
 	{"a read gives its types", readTypes},
+	{"a read by many types gives each event once", readManyTypes},
 	{"pages join to the whole answer", readPages},
 	{"a page is bounded without asking", readBounded},
 	{"a query that no store takes is refused", readInvalid},

@@ -64,11 +64,13 @@ func (l *log) readRange(from, end int64, room paging.Room) ([]event.Event, int64
 // readTypes is readRange for some types: a merge of their indexes. It needs l.mu.
 func (l *log) readTypes(types []string, from, end int64, room paging.Room) ([]event.Event, int64) {
 	var indexes [][]int64
-	for i, typ := range types {
+	asked := make(map[*typeIndex]bool, min(len(types), len(l.byType)))
+	for _, typ := range types {
 		idx := l.byType[typ]
-		if idx == nil || slices.Contains(types[:i], typ) {
+		if idx == nil || asked[idx] {
 			continue
 		}
+		asked[idx] = true
 		lo, _ := slices.BinarySearch(idx.seqs, from)
 		hi, _ := slices.BinarySearch(idx.seqs, end)
 		if lo < hi {

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -188,16 +189,19 @@ func missing(l *log, seq int64) error {
 	return &eventlog.CorruptError{ID: l.id, Seq: seq, Reason: "no event stands there"}
 }
 
-// readTypes is readRange for some types. Each type's index is asked for as many seqs as the page can hold, below the last that the types before it leave
-// room for; together they are sorted, and only what then fits is read.
+// readTypes is readRange for some types. Each type's index is asked for as many seqs as the page can hold, below the first that what was found before leaves no room for; together they
+// are sorted, and only what then fits is read.
 func (r *reader) readTypes(l *log, types []string, from, end int64, room paging.Room) (events []event.Event, next int64, err error) {
 	type place struct{ id, seq int64 }
 	var places []place
+	bySeq := func(a, b place) int { return cmp.Compare(a.seq, b.seq) }
+	asked := make(map[string]bool, len(types))
 	next = end
-	for i, typ := range types {
-		if slices.Contains(types[:i], typ) {
+	for _, typ := range types {
+		if asked[typ] {
 			continue
 		}
+		asked[typ] = true
 		n, err := r.typeNumber(typ)
 		if err != nil {
 			return nil, 0, err
@@ -205,7 +209,6 @@ func (r *reader) readTypes(l *log, types []string, from, end int64, room paging.
 		if n == 0 {
 			continue
 		}
-		before := len(places)
 		err = each(r.seqs, func(st *sqlite3.Stmt) (bool, error) {
 			places = append(places, place{st.ColumnInt64(0), st.ColumnInt64(1)})
 			return true, nil
@@ -213,17 +216,15 @@ func (r *reader) readTypes(l *log, types []string, from, end int64, room paging.
 		if err != nil {
 			return nil, 0, err
 		}
-		if len(places)-before > room.Events {
-			// There is more of this type than fits, so nothing from here on will.
-			next = places[len(places)-1].seq
-			places = places[:len(places)-1]
+		if len(places) > room.Events {
+			// There is more than fits, so nothing from the first that does not on will.
+			slices.SortFunc(places, bySeq)
+			next = places[room.Events].seq
+			places = places[:room.Events]
 		}
 	}
-	slices.SortFunc(places, func(a, b place) int { return int(a.seq - b.seq) })
+	slices.SortFunc(places, bySeq)
 	for _, p := range places {
-		if p.seq >= next {
-			break
-		}
 		var ev event.Event
 		var bad error
 		found, err := first(r.event, func(st *sqlite3.Stmt) { ev, bad = r.readEvent(st, l) }, p.id)
