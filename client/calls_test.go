@@ -288,7 +288,7 @@ func TestAnswersOfOtherPrograms(t *testing.T) {
 			t.Errorf("%s: %#v", name, err)
 		}
 	}
-	for _, url := range []string{"", "127.0.0.1:7420", "ftp://x", "http://", "http://x?y=1", "/tmp"} {
+	for _, url := range []string{"", "127.0.0.1:7420", "ftp://x", "http://", "http://x?y=1", "/tmp", "http://127.0.0.1:99999", "http://127.0.0.1:0"} {
 		if _, err := client.New(client.Options{URL: url}); err == nil {
 			t.Errorf("%q is taken for the URL of a server", url)
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 )
 
@@ -37,7 +38,7 @@ type Client struct {
 // New makes a client. Nothing is sent. The error is about the options.
 func New(o Options) (*Client, error) {
 	base, err := url.Parse(o.URL)
-	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || base.RawQuery != "" || base.Fragment != "" {
+	if err != nil || base.Scheme != "http" && base.Scheme != "https" || base.Host == "" || !portOrNone(base.Port()) || base.RawQuery != "" || base.Fragment != "" {
 		return nil, fmt.Errorf("%q is not the URL of a server: it is like http://127.0.0.1:7420", o.URL)
 	}
 	base.Path = strings.TrimRight(base.Path, "/")
@@ -53,6 +54,15 @@ func New(o Options) (*Client, error) {
 	}
 	c.http.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 	return c, nil
+}
+
+// portOrNone says that a URL has a port that there can be, or leaves it out.
+func portOrNone(text string) bool {
+	if text == "" {
+		return true
+	}
+	port, err := strconv.ParseUint(text, 10, 16)
+	return err == nil && port > 0
 }
 
 // URL is where the server is.

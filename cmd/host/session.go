@@ -274,7 +274,7 @@ func sessionCreateCommand() *cobra.Command {
 	var p place
 	var n client.NewSession
 	cmd := &cobra.Command{
-		Use: "create [ID]", Short: "Create an empty session", Args: cobra.MaximumNArgs(1),
+		Use: "create [ID]", Short: "Create an empty session", Args: oneOf(map[int]string{0: "nothing", 1: "ID"}),
 		Example: "  foldhost session create first --cwd /home/me/project\n  foldhost session create second --preset single",
 	}
 	cmd.Flags().StringVar(&n.CWD, "cwd", "", "the directory that it is about, an absolute path")
@@ -309,7 +309,12 @@ func sessionAppendCommand() *cobra.Command {
 	var keys []string
 	expected := int64(0)
 	cmd := &cobra.Command{
-		Use: "append ID [EVENT…]", Short: "Append events, all or none", Args: cobra.MinimumNArgs(1),
+		Use: "append ID [EVENT…]", Short: "Append events, all or none", Args: func(_ *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return errors.New("it takes ID, and then EVENTs if they do not come from standard input")
+			}
+			return nil
+		},
 		Long: "append takes events as JSON, each {\"type\", \"data\"} and what else docs/events.md names: from the arguments, or from standard input,\n" +
 			"one or one a line. All are appended together, or none.",
 		Example: "  foldhost session append first '{\"type\":\"session/title\",\"data\":{\"title\":\"A session\"}}'\n  foldhost session append first --expected-seq 4 < events.jsonl",
@@ -420,7 +425,7 @@ func sessionForkCommand() *cobra.Command {
 func sessionCompactCommand() *cobra.Command {
 	var p place
 	cmd := &cobra.Command{
-		Use: "compact ID START END [MESSAGE]", Short: "Put one message in the place of a range of the surface", Args: cobra.RangeArgs(3, 4),
+		Use: "compact ID START END [MESSAGE]", Short: "Put one message in the place of a range of the surface", Args: oneOf(map[int]string{3: "ID, START and END", 4: "ID, START, END and MESSAGE"}),
 		Long: "compact replaces the nodes of the surface from the seq START to the seq END by one message, which is JSON, from the argument or from\n" +
 			"standard input; docs/events.md has its form. The events stay in the log.",
 		Example: "  foldhost session compact first 3 17 < summary.json",

@@ -141,10 +141,11 @@ export class Client {
     const { incarnation } = await this.get(id, { signal });
     let from = query.from ?? 0;
     let given = 0;
-    for (let failures = 1; given < limit; failures++) {
+    // A limit that is none is the server's to refuse, and not taken for one that is reached.
+    for (let failures = 1; limit < 0 || !(given >= limit); failures++) {
       const r = this.#events(id, { ...query, from });
       r.headers = { ...r.headers, Accept: "application/x-ndjson" };
-      if (limit - given <= 1000) ask(r, { limit: limit - given });
+      if (!(limit - given > 1000)) ask(r, { limit: limit - given });
       const res = await this.#sender.open(r, signal);
       try {
         for await (const line of this.#sender.lines(r.doing, res, signal)) {

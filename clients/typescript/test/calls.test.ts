@@ -304,6 +304,10 @@ test("as many events are given as were asked for", async () => {
   assert.equal(asked.at(-1)?.url.search, "?from=0&limit=2");
   assert.equal((await all(client.events("s", { limit: 2000 }))).list.length, 5);
   assert.equal(asked.at(-1)?.url.search, "?from=0");
+  for (const limit of [-1, -0.5, 1.5, NaN]) {
+    await all(client.events("s", { limit }));
+    assert.equal(asked.at(-1)?.url.search, `?from=0&limit=${limit}`, "it is the server's to refuse");
+  }
 });
 
 test("lines that make no sense, or have no end within the bound, end a reading", async () => {
