@@ -37,7 +37,7 @@ func TestValidateSaysWhatAHostWouldFindOut(t *testing.T) {
 	for _, c := range []struct{ mode, check, want string }{
 		{"", "", ""},
 		{"exit-describe", "describe", "code 3"},
-		{"config-problem", "configure", "plugins.wrongplugin.config.limit"},
+		{"config-problem", "configure", "$.limit"},
 		{"end-register-empty", "register", "Registrations"},
 		{"end-register", "register or laws", "Registrations"}, // It is found out as soon as it can be, which may be right after the start.
 		{"end-register-later", "laws", "Registrations"},

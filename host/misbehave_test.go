@@ -49,8 +49,8 @@ func TestAPluginThatDoesNotComeUpIsNamedAndHurtsNobody(t *testing.T) {
 		{"no-health", host.PluginBackoff, "grpc.health.v1.Health"},
 		{"hang-health", host.PluginBackoff, "health"},
 		{"exit-health", host.PluginBackoff, "code 3"},
-		{"config-problem", host.PluginParked, "plugins.bad.config.limit"},
-		{"required-config", host.PluginParked, "plugins.bad.config.limit"},
+		{"config-problem", host.PluginParked, "$.limit"},
+		{"required-config", host.PluginParked, "$.limit"},
 		{"bad-config-schema", host.PluginParked, "config_schema"},
 		{"owns=turn/start", host.PluginParked, "turn/start"},
 	} {

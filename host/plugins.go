@@ -136,7 +136,7 @@ func specOf(name, path string, c config.Plugin) life.Spec {
 	s := life.Spec{
 		Spec: launch.Spec{Plugin: name, Path: path, Args: c.Args, Env: c.Env, MTLS: c.MTLS,
 			Timeouts: launch.Timeouts{Start: t.Start, Drain: t.Drain, Exit: t.Exit}},
-		Config: c.Config, ConfigPlace: "plugins." + name + ".config",
+		Config: c.Config,
 		Limits: life.Limits{Describe: t.Describe, Configure: t.Configure, Register: t.Register, Batch: t.Batch, Tool: t.Tool, Health: t.Health},
 	}
 	if c.MemoryLimit > 0 {

@@ -80,7 +80,7 @@ func TestServeLogsWhichPluginsItGoesOnWithout(t *testing.T) {
 	if n := strings.Count(log, "[ERROR]"); n != 1 {
 		t.Errorf("the log has %d errors:\n%s", n, log)
 	}
-	for _, part := range []string{"plugins.todo.config.allowParallel: ", "correct the configuration, and start the host again"} {
+	for _, part := range []string{"$.allowParallel: ", "correct plugins.todo.config in the configuration, and start the host again"} {
 		if !strings.Contains(log, part) {
 			t.Errorf("the log does not say %q:\n%s", part, log)
 		}

@@ -23,12 +23,8 @@ type ConfigError struct {
 type ConfigProblem struct{ Path, Reason string }
 
 func (e *ConfigError) Error() string {
-	if len(e.Problems) == 1 && e.Problems[0].Path == "$" {
-		at := "it cannot be configured: " // As often a fault of the program as of its config.
-		if e.Place != "" {
-			at += e.Place + ": "
-		}
-		return at + e.Problems[0].Reason
+	if len(e.Problems) == 1 && e.Problems[0].Path == "$" && e.Place == "" {
+		return "it cannot be configured: " + e.Problems[0].Reason // As often a fault of the program as of its config.
 	}
 	var b strings.Builder
 	b.WriteString("its config is refused: ")

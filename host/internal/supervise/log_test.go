@@ -49,9 +49,9 @@ func TestAStartThatFailsIsLoggedOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log written
 		refused := lifetest.Plugin{Problems: []*pluginproto.ConfigProblem{{Path: "$.limit", Message: "is low"}}}
-		r := started(t, always(refused), log.to, func(s *life.Spec, _ *supervise.Deps) { s.ConfigPlace = "plugins.p.config" })
+		r := started(t, always(refused), log.to)
 		r.is(supervise.Parked, "with a config that it refuses")
-		if lines := log.errors(); len(lines) != 1 || !strings.Contains(lines[0], "plugins.p.config.limit: is low") || !strings.Contains(lines[0], "plugin=p") || !strings.Contains(lines[0], "remedy=") {
+		if lines := log.errors(); len(lines) != 1 || !strings.Contains(lines[0], "$.limit: is low") || !strings.Contains(lines[0], "plugin=p") || !strings.Contains(lines[0], "correct plugins.p.config in") {
 			t.Errorf("the log has %q", lines)
 		}
 		r.Restart()

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io/fs"
@@ -486,7 +487,8 @@ func (p *Plugin) rest(why error, unlogged bool) {
 			case unlogged: // The reason holds the error, so that one record is enough.
 				record := []any{"plugin", p.spec.Plugin, "reason", reason}
 				if config := (*life.ConfigError)(nil); errors.As(why, &config) { // Other errors say it themselves, and asking again is enough for them.
-					record = append(record, "remedy", "correct the configuration, and start the host again")
+					place := cmp.Or(p.spec.ConfigPlace, "plugins."+p.spec.Plugin+".config")
+					record = append(record, "remedy", "correct "+place+" in the configuration, and start the host again")
 				}
 				p.d.Logger.Error(notStartedAndParked, record...)
 			default:
