@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"time"
@@ -187,19 +188,77 @@ func (t *task) connect(ctx context.Context, n need) (leave func() error, err err
 	}
 }
 
-// dial talks to a server, with the first token of a file, if one is named.
+// dial talks to a server.
 func (t *task) dial(url, tokenFile string) (leave func() error, err error) {
+	if t.Client, err = dial(url, tokenFile); err != nil {
+		return nil, err
+	}
+	return func() error { t.Client.Close(); return nil }, nil
+}
+
+// dial makes a client of a server, with the first token of a file, if one is named.
+func dial(url, tokenFile string) (c *client.Client, err error) {
 	token := ""
 	if tokenFile != "" {
 		if token, err = api.FirstToken(tokenFile); err != nil {
 			return nil, err
 		}
 	}
-	if t.Client, err = client.New(client.Options{URL: url, Token: token}); err != nil {
+	if c, err = client.New(client.Options{URL: url, Token: token}); err != nil {
 		return nil, &usageError{err}
 	}
-	return func() error { t.Client.Close(); return nil }, nil
+	return c, nil
 }
+
+// running gives the server that is named, or that serves the data directory; nil when none does. The store is left alone: what it is asked for is not in there.
+func (p *place) running(ctx context.Context) (*client.Client, error) {
+	tokenFile := cmp.Or(p.tokenFile, os.Getenv("FOLDHOST_TOKEN_FILE"))
+	if p.url != "" {
+		if p.data != "" {
+			return nil, &usageError{errors.New("--url and --data exclude each other: one is a server, the other a directory")}
+		}
+		return dial(p.url, tokenFile)
+	}
+	plugins, err := p.plugins.options()
+	if err != nil {
+		return nil, err
+	}
+	data, err := p.dir(plugins.Config)
+	if err != nil {
+		return nil, err
+	}
+	url, err := sqlite.Announced(data)
+	if url == "" || err != nil {
+		return nil, err
+	}
+	server, err := dial(url, cmp.Or(tokenFile, plugins.Config.TokenFile))
+	if err != nil {
+		return nil, err
+	}
+	// Who announced it may have ended since. One look, where others would be patient.
+	once, cancel := context.WithTimeout(ctx, ownerTime)
+	defer cancel()
+	if conn, err := new(net.Dialer).DialContext(once, "tcp", addressOf(server.URL())); err == nil {
+		conn.Close()
+		return server, nil
+	}
+	server.Close()
+	return nil, ctx.Err()
+}
+
+// addressOf is the address of a URL that a server announced, with its port.
+func addressOf(announced string) string {
+	u, err := url.Parse(announced)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// noServerError: what was to be done is a server's to do, and none runs.
+type noServerError struct{}
+
+func (*noServerError) Error() string { return "no server runs on the data directory" }
 
 // embed makes a server of a store, for this process alone.
 func (t *task) embed(ctx context.Context, store *sqlite.Store, data string, plugins *host.PluginOptions) (leave func() error, err error) {
@@ -248,6 +307,7 @@ func (e *noStoreError) Error() string { return "there is no store in " + e.dir }
 // guide adds the way out, in terms of this program.
 func guide(err error) error {
 	var no *noStoreError
+	var none *noServerError
 	var owner *sqlite.LockedError
 	var said *client.Error
 	var dial *net.OpError
@@ -260,6 +320,8 @@ func guide(err error) error {
 		way = "nothing answers there: start a server, or name one with --url, or a data directory with --data"
 	case errors.As(err, &no):
 		way = "--data or $FOLDHOST_DATA names another directory; foldhost serve, import and session create make a store"
+	case errors.As(err, &none):
+		way = "--url names a server, --data or $FOLDHOST_DATA the directory of one; without a server plugins start with each command"
 	case errors.As(err, &owner) && owner.URL == "":
 		way = "it does not serve: wait until it has ended, or end it"
 	case errors.As(err, &said) && said.Code == client.CodeSessionNotFound:
@@ -296,6 +358,7 @@ func failureOf(err error) failure {
 		network *client.NetworkError
 		answer  *client.AnswerError
 		no      *noStoreError
+		none    *noServerError
 		owner   *sqlite.LockedError
 		dir     *sqlite.DirError
 		newer   *sqlite.NewerError
@@ -318,6 +381,8 @@ func failureOf(err error) failure {
 		f.Code = "answer-invalid"
 	case errors.As(err, &no):
 		f.Code = "no-store"
+	case errors.As(err, &none):
+		f.Code = "no-server"
 	case errors.As(err, &owner):
 		f.Code = "locked"
 	case errors.As(err, &dir):

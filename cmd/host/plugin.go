@@ -19,72 +19,148 @@ import (
 func pluginCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "plugin",
-		Short: "Look at plugins: list, inspect, validate, test",
+		Short: "Look at plugins: list, restart, inspect, validate, test",
 		Args:  wrongUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cmd.Help()
 			return &usageError{fmt.Errorf("say what to do with plugins, for example: foldhost plugin list")}
 		},
 	}
-	cmd.AddCommand(pluginListCommand(), pluginInspectCommand(), pluginValidateCommand(), pluginTestCommand())
+	cmd.AddCommand(pluginListCommand(), pluginRestartCommand(), pluginInspectCommand(), pluginValidateCommand(), pluginTestCommand())
 	return cmd
 }
 
 func pluginListCommand() *cobra.Command {
-	var flags pluginFlags
-	preset := ""
-	all, asJSON := false, false
+	var p place
+	preset, all := "", false
 	cmd := &cobra.Command{
 		Use:   "list",
-		Short: "Start the plugins and say how each one stands",
-		Long: "list starts every plugin, says how it stands, and stops it again. It fails when one of them does not start,\n" +
-			"and when a file that would be one is refused: it is not safe to run, or cannot be read.",
+		Short: "Say how each plugin stands",
+		Long: "list asks the server that owns the data directory, or the one that --url names, how its plugins stand. Where none runs, and with\n" +
+			"--plugins or --all, which are about a directory, it starts every plugin of the directory, says how it stands, and stops it again;\n" +
+			"it fails too when a file that would be a plugin is refused: it is not safe to run, or cannot be read.",
 		Args: wrongUsage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			o, err := flags.options()
+			directory := all || p.plugins.dir != ""
+			if directory && p.url != "" {
+				return &usageError{errors.New("--url is about a server, --plugins and --all are about a directory: leave one out")}
+			}
+			return p.report(cmd.OutOrStdout(), guide(p.listPlugins(cmd, preset, directory, all)))
+		},
+	}
+	p.register(cmd.Flags())
+	cmd.Flags().StringVar(&preset, "preset", "", "list the plugins of this preset alone, with the configs that it gives them")
+	cmd.Flags().BoolVar(&all, "all", false, "also list the files that are something else than a plugin, with the reasons")
+	return cmd
+}
+
+// listPlugins lists those of the server, if there is one and no directory is meant, else those of the directory.
+func (p *place) listPlugins(cmd *cobra.Command, preset string, directory, all bool) error {
+	if !directory {
+		server, err := p.running(cmd.Context())
+		if err != nil {
+			return err
+		}
+		if server != nil {
+			defer server.Close()
+			plugins, err := server.PresetPlugins(cmd.Context(), preset)
 			if err != nil {
 				return err
 			}
-			h, err := host.Open(host.Options{Plugins: o, Logger: flags.logger()})
-			if err != nil {
+			if err := render.ServedPlugins(cmd.OutOrStdout(), plugins, p.asJSON); err != nil {
 				return err
 			}
-			defer h.CloseWithin(cmd.Context())
-			if err := h.WaitPlugins(cmd.Context()); err != nil {
-				return err
-			}
-			plugins := h.Plugins(cmd.Context())
-			if preset != "" {
-				if plugins, err = h.PresetPlugins(cmd.Context(), preset); err != nil {
+			for i := range plugins {
+				if err := standing(plugins[i].Name, host.PluginState(plugins[i].State)); err != nil {
 					return err
 				}
 			}
-			passed := slices.Clone(h.PassedFiles())
-			if !all {
-				passed = slices.DeleteFunc(passed, func(p discover.Passed) bool { return !p.Refused })
-			}
-			if err := render.Plugins(cmd.OutOrStdout(), plugins, passed, asJSON); err != nil {
-				return err
-			}
-			for _, p := range plugins {
-				if p.State != host.PluginReady && p.State != host.PluginDisabled {
-					return &reportedError{fmt.Errorf("plugin %s is %s", p.Name, p.State)}
-				}
-			}
-			for _, p := range passed {
-				off := slices.ContainsFunc(plugins, func(known host.Plugin) bool { return known.Name == p.Name && known.State == host.PluginDisabled })
-				if p.Refused && !off {
-					return &reportedError{fmt.Errorf("%s is refused", p.Path)}
-				}
-			}
 			return nil
+		}
+	}
+	o, err := p.plugins.options()
+	if err != nil {
+		return err
+	}
+	h, err := host.Open(host.Options{Plugins: o, Logger: p.plugins.logger()})
+	if err != nil {
+		return err
+	}
+	defer h.CloseWithin(cmd.Context())
+	if err := h.WaitPlugins(cmd.Context()); err != nil {
+		return err
+	}
+	plugins := h.Plugins(cmd.Context())
+	if preset != "" {
+		if plugins, err = h.PresetPlugins(cmd.Context(), preset); err != nil {
+			return err
+		}
+	}
+	passed := slices.Clone(h.PassedFiles())
+	if !all {
+		passed = slices.DeleteFunc(passed, func(p discover.Passed) bool { return !p.Refused })
+	}
+	if err := render.Plugins(cmd.OutOrStdout(), plugins, passed, p.asJSON); err != nil {
+		return err
+	}
+	for i := range plugins {
+		if err := standing(plugins[i].Name, plugins[i].State); err != nil {
+			return err
+		}
+	}
+	for _, p := range passed {
+		off := slices.ContainsFunc(plugins, func(known host.Plugin) bool { return known.Name == p.Name && known.State == host.PluginDisabled })
+		if p.Refused && !off {
+			return &reportedError{fmt.Errorf("%s is refused", p.Path)}
+		}
+	}
+	return nil
+}
+
+// standing is an error, which the list has told already, where a plugin is not as its configuration wants it.
+func standing(name string, state host.PluginState) error {
+	if state == host.PluginReady || state == host.PluginDisabled {
+		return nil
+	}
+	return &reportedError{fmt.Errorf("plugin %s is %s", name, state)}
+}
+
+func pluginRestartCommand() *cobra.Command {
+	var p place
+	cmd := &cobra.Command{
+		Use:   "restart NAME",
+		Short: "Have a running server bring up a new process of a plugin",
+		Long: "restart asks the server that owns the data directory, or the one that --url names, for a new process of a plugin: after its file was\n" +
+			"replaced, or to start a plugin again that is parked. The process before serves until the new one is ready, and goes on if it does not\n" +
+			"come up. That is not waited for: foldhost plugin list says how it went.",
+		Example: "  go build -o new ./cmd/goal && mv new plugins/goal && foldhost plugin restart goal",
+		Args:    wrongUsage(exactly("NAME")),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.report(cmd.OutOrStdout(), guide(p.restartPlugin(cmd, args[0])))
 		},
 	}
-	flags.register(cmd.Flags())
-	cmd.Flags().StringVar(&preset, "preset", "", "list the plugins of this preset alone, with the configs that it gives them")
-	cmd.Flags().BoolVar(&all, "all", false, "also list the files that are something else than a plugin, with the reasons")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	p.register(cmd.Flags())
 	return cmd
+}
+
+func (p *place) restartPlugin(cmd *cobra.Command, name string) error {
+	server, err := p.running(cmd.Context())
+	if err != nil {
+		return err
+	}
+	if server == nil {
+		return &noServerError{}
+	}
+	defer server.Close()
+	plugin, err := server.RestartPlugin(cmd.Context(), name)
+	if err != nil {
+		return err
+	}
+	if p.asJSON {
+		return (&task{out: cmd.OutOrStdout()}).print(plugin)
+	}
+	render.Printf(cmd.OutOrStdout(), "%s: a new process was asked for; foldhost plugin list says how it went\n", plugin.Name)
+	return nil
 }
 
 func pluginInspectCommand() *cobra.Command {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -73,6 +74,21 @@ func (l *lock) sign(url string) error {
 
 // release lets go of the lock. The file stays: taking it away would let two processes lock two files of one name.
 func (l *lock) release() error { return l.file.Close() }
+
+// Announced gives the URL that the owner of a directory announced last, empty for none. The owner may have ended since: whoever needs to know asks there, or opens the store. Looking takes no lock, which
+// would refuse a store that is just being opened.
+func Announced(dir string) (url string, err error) {
+	f, err := os.Open(filepath.Join(dir, lockName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", dirError(dir, err)
+	}
+	defer f.Close()
+	_, url = readOwner(f)
+	return url, nil
+}
 
 // maxOwner bounds what is read of a lock file: a pid, and a URL of an address.
 const maxOwner = 512

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/foldhost/foldhost/client"
 	"github.com/foldhost/foldhost/host"
 	"github.com/foldhost/foldhost/host/discover"
 )
@@ -134,10 +135,58 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 		return writeJSON(w, out)
 	}
 	b := bufio.NewWriter(w)
-	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	if len(plugins) == 0 {
-		Printf(t, "There are no plugins. Name their directory with --plugins, or as pluginDir in foldhost.yaml; --all says of each file there why it is none.\n")
+		Printf(b, "There are no plugins. Name their directory with --plugins, or as pluginDir in foldhost.yaml; --all says of each file there why it is none.\n")
 	}
+	if err := pluginTable(b, plugins); err != nil {
+		return err
+	}
+	files(b, "Files that are refused:", passed, true)
+	files(b, "Files that are no plugins:", passed, false)
+	return b.Flush()
+}
+
+// ServedPlugins prints the plugins of a server.
+func ServedPlugins(w io.Writer, plugins []client.Plugin, asJSON bool) error {
+	if asJSON {
+		return writeJSON(w, struct {
+			Plugins []client.Plugin `json:"plugins"`
+		}{plugins})
+	}
+	b := bufio.NewWriter(w)
+	if len(plugins) == 0 {
+		Printf(b, "The server has no plugins.\n")
+	}
+	list := make([]host.Plugin, len(plugins))
+	for i := range plugins {
+		list[i] = servedPlugin(&plugins[i])
+	}
+	if err := pluginTable(b, list); err != nil {
+		return err
+	}
+	for i := range plugins {
+		for _, text := range plugins[i].Refused {
+			Printf(b, "\n%s: refused %s\n", plugins[i].Name, text)
+		}
+	}
+	return b.Flush()
+}
+
+// servedPlugin is a plugin of a server as far as a table shows it.
+func servedPlugin(p *client.Plugin) host.Plugin {
+	l := host.Plugin{Name: p.Name, State: host.PluginState(p.State), Reason: p.Reason, Version: p.Version, Digest: p.SHA256, Presets: p.Presets, PresetOnly: p.PresetOnly, Warnings: p.Warnings}
+	for _, u := range p.Units {
+		l.Units = append(l.Units, host.PluginUnit{Key: u.Key})
+	}
+	for _, t := range p.Tools {
+		l.Tools = append(l.Tools, host.PluginTool{Name: t.Name, ShadowedBy: t.ShadowedBy})
+	}
+	return l
+}
+
+// pluginTable has a line for each plugin, and below it what is wrong with it.
+func pluginTable(b *bufio.Writer, plugins []host.Plugin) error {
+	t := tabwriter.NewWriter(b, 0, 0, 2, ' ', 0)
 	// A column of its own where there are presets.
 	sets := slices.ContainsFunc(plugins, func(p host.Plugin) bool { return len(p.Presets) > 0 })
 	switch {
@@ -175,9 +224,7 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 		}
 		notes(b, p)
 	}
-	files(b, "Files that are refused:", passed, true)
-	files(b, "Files that are no plugins:", passed, false)
-	return b.Flush()
+	return nil
 }
 
 // files lists the passed files that are refused, or those that are not.
