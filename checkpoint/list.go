@@ -18,6 +18,10 @@ type Item struct {
 // List gives values from rows alone: no log is read and no plugin asked. Sessions that are not there are left out; the others come in the order of
 // ids. Where rows cannot be read there are no values. Errors: the store's, the context's.
 func (r *Reader) List(ctx context.Context, ids []string, keys ...string) ([]Item, error) {
+	marks := make([]registry.Mark, len(ids))
+	for i, id := range ids {
+		marks[i] = r.units.Mark(id)
+	}
 	sets, err := r.sets(ctx, ids)
 	if err != nil {
 		return nil, err
@@ -27,9 +31,11 @@ func (r *Reader) List(ctx context.Context, ids []string, keys ...string) ([]Item
 		byID[sets[i].Info.Header.ID] = &sets[i]
 	}
 	items := make([]Item, 0, len(sets))
-	for _, id := range ids {
+	for i, id := range ids {
 		if set := byID[id]; set != nil {
-			items = append(items, Item{Info: set.Info, Block: r.units.ViewRows(r.logs.Set(set.Info.Header), decode(*set, r.o.Logger), keys...)})
+			block := r.units.ViewRows(r.logs.Set(set.Info.Header), decode(*set, r.o.Logger), keys...)
+			marks[i].Stamp(&block)
+			items = append(items, Item{Info: set.Info, Block: block})
 		}
 	}
 	return items, nil

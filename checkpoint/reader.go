@@ -77,11 +77,13 @@ func (r *Reader) Close() {
 // nobody waits for that. keys narrows it; none is all. Errors: *eventlog.NotFoundError, ErrClosed, the store's, the context's.
 func (r *Reader) Read(ctx context.Context, id string, keys ...string) (eventlog.Info, registry.Block, error) {
 	return again(func() (eventlog.Info, registry.Block, error) {
+		mark := r.units.Mark(id)
 		set, err := r.load(ctx, id)
 		if err != nil {
 			return eventlog.Info{}, registry.Block{}, err
 		}
 		block, err := r.shared(ctx, set, keys)
+		mark.Stamp(&block)
 		return set.Info, block, err
 	})
 }

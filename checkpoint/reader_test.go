@@ -218,6 +218,44 @@ func TestAnotherLifeSharesNothing(t *testing.T) {
 	})
 }
 
+// Values of two lives are told apart by their revisions alone, whatever way they were read.
+func TestALaterLifeIsNewerThanReadsOfTheOneBefore(t *testing.T) {
+	within(t, Options{}, units(counting("n", "a")), func(t *testing.T, w *world) {
+		first := w.store.create(t, "s", many(40, "a")...)
+		w.units.Deleted("s") // a life before that
+		long := w.read("s", "n", counted(many(40, "a"), 39))
+		synctest.Wait()
+		list := func() registry.Block {
+			t.Helper()
+			items, err := w.r.List(t.Context(), []string{"s"})
+			if err != nil || len(items) != 1 || len(items[0].Block.Values) != 1 {
+				t.Fatalf("%+v (%v)", items, err)
+			}
+			return items[0].Block
+		}
+		if b := list(); b.Revs["n"] != long.Revs["n"] {
+			t.Errorf("a list has revision %d, and a read %d", b.Revs["n"], long.Revs["n"])
+		}
+		// It is deleted, and made anew, while a list has its rows in hand.
+		w.store.onAlter(func(*eventlog.RowSet) {
+			w.store.onAlter(nil)
+			w.units.Deleted("s")
+			if err := w.store.Delete(t.Context(), first); err != nil {
+				t.Error(err)
+			}
+			w.units.Deleted("s")
+			w.store.create(t, "s", "a", "a")
+		})
+		late := list()
+		short := w.read("s", "n", counted(many(2, "a"), 1))
+		synctest.Wait()
+		again := list()
+		if long.Revs["n"] >= short.Revs["n"] || late.Revs["n"] >= short.Revs["n"] || again.Revs["n"] != short.Revs["n"] {
+			t.Errorf("revisions %d and, late, %d of the life before, and %d and %d of the next one", long.Revs["n"], late.Revs["n"], short.Revs["n"], again.Revs["n"])
+		}
+	})
+}
+
 func TestRowsThatCannotBeReadAreNone(t *testing.T) {
 	within(t, Options{}, units(counting("n", "a")), func(t *testing.T, w *world) {
 		life := w.store.create(t, "s", many(40, "a")...)

@@ -26,6 +26,7 @@
 //   - A partial block (a list, an append, chosen keys) is the same without removing. If its epoch is newer, the values that it does not carry are stale.
 //   - A key that is unavailable keeps its value, marked stale, unless the value is newer than that. In a newer epoch it has none. The next newer value is fresh again.
 //   - A removed key leaves a mark of its revision, so that what is not newer does not bring it back.
-//   - A connection to another start of the server drops values above the end of the log as it is now, since their events may be lost. Another incarnation of the session drops everything.
+//   - A connection to another start of the server drops values above the end of the log as it is now, since their events may be lost. Another incarnation of the session drops everything, and so does
+//     a reset for that reason. Blocks do not name theirs: the server gives what is of a later incarnation higher revisions.
 //   - Listeners are told once of each call, or of each batch, which keys changed. The map of all values is the same one until something changes.
 package client

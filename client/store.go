@@ -382,7 +382,11 @@ func (s *Store) Take(f Frame, partial bool) {
 	case *SubscribedFrame:
 		s.Connect(f.Epoch, f.Incarnation, f.LastSeq)
 	case *ResetFrame:
-		if f.Reason != "damaged" { // What is only not to be read at the moment is as it was.
+		switch f.Reason {
+		case "damaged": // What is only not to be read at the moment is as it was.
+		case "incarnation": // Also where this store was never connected to the life before.
+			s.do(s.clear)
+		default:
 			s.do(func() { s.truncate(s.lastSeq) })
 		}
 	case *BaselineFrame:

@@ -142,9 +142,17 @@ func TestAResetVoidsWhatTheLogDoesNotHave(t *testing.T) {
 	if e, ok := s.Get("a"); !ok || e.Seq != 7 {
 		t.Errorf("damaged: %+v", e)
 	}
+	s.Apply("s.1", "b", json.RawMessage("1"), 3, 1)
 	s.Take(&client.ResetFrame{Reason: "beyond-end"}, false)
 	if e, ok := s.Get("a"); ok {
 		t.Errorf("beyond the end: %+v", e)
+	}
+	if _, ok := s.Get("b"); !ok {
+		t.Error("what the log has is gone")
+	}
+	s.Take(&client.ResetFrame{Reason: "incarnation"}, false)
+	if e, ok := s.Get("b"); ok {
+		t.Errorf("of another life: %+v", e)
 	}
 }
 

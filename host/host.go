@@ -127,7 +127,7 @@ func compose(o Options, p *plugins) *Host {
 	h.driver = &driver{logs: logs, registry: h.registry, rows: h.reader, writer: h.writer,
 		live: map[eventlog.Life]*registry.Session{}, ids: map[string]*registry.Session{}}
 	o.Session.Logger = o.Logger
-	o.Session.Driver = h.driver
+	o.Session.Driver, o.Session.Deleted = h.driver, h.registry.Deleted
 	h.sessions = session.NewSet(h.store, o.Session)
 	p.guardSessions(h.sessions)
 	return h

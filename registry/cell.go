@@ -107,7 +107,7 @@ func (s *Session) makeCell(k int, emitFrom int64) *cell {
 
 // newCell makes a cell that has come nowhere yet.
 func (s *Session) newCell(b *binding, emitFrom int64) *cell {
-	return &cell{b: b, rev: b.revision(), due: s.head, pos: -1, behind: s.r.sinceStart(), changed: -1, emitFrom: emitFrom, start: -1, sent: -1, pub: -1}
+	return &cell{b: b, rev: max(b.revision(), s.r.ends.of(s.id).Load()), due: s.head, pos: -1, behind: s.r.sinceStart(), changed: -1, emitFrom: emitFrom, start: -1, sent: -1, pub: -1}
 }
 
 // freshCell makes a cell of a session in which no event of its types has happened before emitFrom: nothing is to be read for it.

@@ -14,6 +14,7 @@ package registry
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -94,6 +95,8 @@ type Registry struct {
 	cellID atomic.Uint64
 	// revs counts revisions over one epoch.
 	revs atomic.Int64
+	// ends tells the lives of an id apart by revision.
+	ends ends
 	// scratches has a place for each look into the past that may run at once.
 	scratches chan struct{}
 	// started is what the times of cells count from.
@@ -127,6 +130,7 @@ func New(o Options) *Registry {
 		procs:    map[procKey]*process{},
 		counts:   map[countKey]*counts{},
 		started:  time.Now(),
+		ends:     ends{seed: maphash.MakeSeed()},
 	}
 	r.ctx, r.cancel = context.WithCancel(context.Background())
 	r.scratches = make(chan struct{}, r.o.MaxScratch)

@@ -80,6 +80,9 @@ func (c *core) detach(deleted bool) {
 	if c.drive != nil {
 		c.contained(detachDrive(c.drive, deleted))
 	}
+	if deleted {
+		c.set.deleted(c.s.id)
+	}
 	c.set.remove(c.slot)
 	c.closed(time.Since(began))
 }

@@ -3,6 +3,7 @@ package session_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -228,6 +229,8 @@ func TestQueuedAppendsHonourTheirContexts(t *testing.T) {
 // Given a handle, when its session is deleted, then every call of it gives not-found, also after the id was created again.
 func TestDeletedLives(t *testing.T) {
 	o, l := driven(t)
+	var told []string
+	o.Deleted = func(id string) { told = append(told, fmt.Sprint(id, " ", l.deletes)) }
 	set := newSet(t, memory.New(), o)
 	ctx := context.Background()
 	for _, cold := range []bool{false, true} {
@@ -258,6 +261,8 @@ func TestDeletedLives(t *testing.T) {
 		}
 	}
 	wantEqual(t, "drives that were told of a deletion", l.deletes, 3)
+	// Before and after each, the third and sixth of which found nothing; cold the fourth.
+	wantEqual(t, "who counts lives is told", told, []string{"s 0", "s 1", "s 1", "s 1", "s 1", "s 2", "s 2", "s 2", "s 2", "s 2", "s 2", "s 3"})
 }
 
 func checkDead(t *testing.T, s *session.Session) {

@@ -195,6 +195,8 @@ func (t *Set) deleteOnce(ctx context.Context, id string) (again bool, err error)
 		t.slots[id] = sl
 		t.mu.Unlock()
 		defer t.remove(sl)
+		t.deleted(id)
+		defer t.deleted(id)
 		return false, t.store.Delete(ctx, eventlog.Life{ID: id})
 	}
 	held := sl.hold()
@@ -222,10 +224,18 @@ func (t *Set) deleteOnce(ctx context.Context, id string) (again bool, err error)
 		return true, nil
 	}
 	c.slot.end() // whoever comes now waits until the deletion is over
+	t.deleted(id)
 	err = notFound(t.store.Delete(ctx, c.life()))
 	var gone *eventlog.NotFoundError
 	c.detach(err == nil || errors.As(err, &gone))
 	return false, err
+}
+
+// deleted tells of a deletion.
+func (t *Set) deleted(id string) {
+	if t.o.Deleted != nil {
+		t.o.Deleted(id)
+	}
 }
 
 func (t *Set) overtakeCreation(id string) {

@@ -40,6 +40,9 @@ type Options struct {
 	// SlowClose is what a session may take to go cold before that is logged and counted; 0 is 1 s.
 	SlowClose time.Duration
 	Driver    Driver
+	// Deleted is told of each deletion, whether the session is live or not: before the log goes, and when it has gone and its drive is detached, before anything of the id is attached again. A
+	// deletion that fails may have done nothing. It must not block; nil is nobody.
+	Deleted func(id string)
 }
 
 func (o *Options) setDefaults() {

@@ -40,7 +40,8 @@ interface Row {
  * - A partial block (a list, an append, chosen keys) is the same without removing. If its epoch is newer, the values that it does not carry are stale.
  * - A key that is unavailable keeps its value, marked stale, unless the value is newer than that. In a newer epoch it has none. The next newer value is fresh again.
  * - A removed key leaves a mark of its revision, so that what is not newer does not bring it back.
- * - A connection to another start of the server drops values above the end of the log as it is now, since their events may be lost. Another incarnation of the session drops everything.
+ * - A connection to another start of the server drops values above the end of the log as it is now, since their events may be lost. Another incarnation of the session drops everything, and so does a
+ *   reset for that reason. Blocks do not name theirs: the server gives what is of a later incarnation higher revisions.
  *
  * What is read is always what came last. Listeners are told in a microtask, once of everything that changed until then.
  */
@@ -198,8 +199,9 @@ export class Store {
         this.connect(frame.epoch, frame.incarnation, frame.lastSeq);
         break;
       case "session/reset":
-        // What is only not to be read at the moment is as it was.
-        if (frame.reason !== "damaged") this.truncate(this.#lastSeq);
+        // Another life, also where this store was never connected to the one before. What is damaged, so only not to be read at the moment, is as it was.
+        if (frame.reason === "incarnation") this.clear();
+        else if (frame.reason !== "damaged") this.truncate(this.#lastSeq);
         break;
       case "session/baseline":
         if (partial) this.seedPartial(frame);

@@ -143,6 +143,12 @@ test("a store takes what frames say", async () => {
   assert.deepEqual({ ...s.values() }, { b: 1 });
   take("session/reset", { reason: "beyond-end" });
   assert.deepEqual({ ...s.values() }, { b: 1 });
+  take("session/reset", { reason: "damaged" });
+  assert.deepEqual({ ...s.values() }, { b: 1 });
+  take("session/reset", { reason: "incarnation" });
+  assert.deepEqual({ ...s.values() }, {});
+  take("session/projection", { key: "a", value: 2, seq: 1, rev: 1 });
+  assert.deepEqual({ ...s.values() }, { a: 2 });
   take("session/unknown", {});
   take("session/deleted", {});
   assert.deepEqual({ ...s.values() }, {});
