@@ -1,7 +1,6 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -42,22 +41,18 @@ func (c *call) appendEvents() error {
 // batch reads one event or a list of them.
 func (o *object) batch() (b session.Batch, err error) {
 	if !o.has("events") {
-		b.Items, err = items([]json.RawMessage{o.raw}, func(int) string { return "$" })
-		return b, err
+		b.Items = make([]session.Item, 1)
+		return b, readItem(&b.Items[0], o.raw, 0, "$")
 	}
 	if err := o.only("events", "expectedSeq"); err != nil {
 		return b, err
 	}
-	list, err := o.list("events")
-	if err != nil {
+	if b.Items, err = o.items(); err != nil {
 		return b, err
 	}
-	if len(list) == 0 {
+	if len(b.Items) == 0 {
 		return b, &Problem{Status: http.StatusUnprocessableEntity, Code: CodeEventInvalid, Index: new(int64(0)), Reason: string(event.EnvelopeInvalid), Path: "$.events",
 			Detail: "events is empty: an append needs at least one"}
-	}
-	if b.Items, err = items(list, eventAt); err != nil {
-		return b, err
 	}
 	b.ExpectedSeq, err = o.seq("expectedSeq")
 	return b, err

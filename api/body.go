@@ -22,6 +22,9 @@ const around = 3
 // firstRoom is how much room a body gets before any of it has come, at most: 64 KiB. Whoever says that more is to come may not mean it.
 const firstRoom = 64 << 10
 
+// maxFields is how many fields of a body are kept: some more than any has that are known, so that one of those that are is not, and refuses the body.
+const maxFields = 32
+
 // object is the body of a request: one JSON object, of fields that are known.
 type object struct {
 	raw    []byte
@@ -52,7 +55,7 @@ func (c *call) open(optional bool) (*object, error) {
 	}
 	if !event.Members(raw, func(key string, value json.RawMessage) bool {
 		o.fields[key] = value
-		return true
+		return len(o.fields) <= maxFields
 	}) {
 		return nil, bodyInvalid("$", "the body must be a JSON object")
 	}
@@ -124,19 +127,6 @@ func (o *object) each(name string, f func(i int, element json.RawMessage) error)
 	return err
 }
 
-// list reads a field that must be an array, nil when it is missing.
-func (o *object) list(name string) (elements []json.RawMessage, err error) {
-	if !o.has(name) {
-		return nil, nil
-	}
-	elements = []json.RawMessage{}
-	err = o.each(name, func(_ int, e json.RawMessage) error {
-		elements = append(elements, e)
-		return nil
-	})
-	return elements, err
-}
-
 // names reads a field that must be an array of strings, nil when it is missing. It gives each of them once.
 func (o *object) names(name string) ([]string, error) {
 	if !o.has(name) {
@@ -149,7 +139,7 @@ func (o *object) names(name string) ([]string, error) {
 			return bodyInvalid(fmt.Sprintf("$.%s[%d]", name, i), "it must be a string")
 		}
 		if !all.add(one) {
-			return tooMany(name, "$."+name)
+			return tooManyNames(name, "$."+name)
 		}
 		return nil
 	})

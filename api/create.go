@@ -153,11 +153,7 @@ func (o *object) creation() (w creation, err error) {
 		w.header.CreatedAt = at
 	}
 	w.seeded = o.has("events")
-	list, err := o.list("events")
-	if err != nil {
-		return w, err
-	}
-	w.items, err = items(list, eventAt)
+	w.items, err = o.items()
 	return w, err
 }
 

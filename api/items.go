@@ -13,15 +13,20 @@ import (
 // itemFields are what an event of a request may have. Its seq is the log's to give.
 var itemFields = []string{"type", "data", "time", "surfaceOp", "sourceEventSeqs", "ignorable"}
 
-// items reads the events of a request; at gives the place of one in the body.
-func items(list []json.RawMessage, at func(i int) string) ([]session.Item, error) {
-	items := make([]session.Item, len(list))
-	for i, raw := range list {
-		if err := readItem(&items[i], raw, i, at(i)); err != nil {
-			return nil, err
+// maxItems is how many events one request appends, or creates a session with: 100,000, which leaves each some 160 bytes of a body of 16 MiB. Each takes some hundreds of bytes on its way through the
+// session and the store, however small it is, so that a body of nothing but the smallest would take 1 GB.
+const maxItems = 100_000
+
+// items reads the events of a request, one after the other: what is wrong with one refuses them all, and what stands behind it costs nothing.
+func (o *object) items() (items []session.Item, err error) {
+	err = o.each("events", func(i int, raw json.RawMessage) error {
+		if i == maxItems {
+			return tooMany("events", "$.events", maxItems, "send them in several requests, or as an import")
 		}
-	}
-	return items, nil
+		items = append(items, session.Item{})
+		return readItem(&items[i], raw, i, eventAt(i))
+	})
+	return items, err
 }
 
 // readItem reads one event, the JSON of which has been checked.

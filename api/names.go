@@ -32,8 +32,11 @@ func (n *names) add(name string) bool {
 	return true
 }
 
-// tooMany refuses a list of names, of the body at path, or of the address. It was read so far and no further.
-func tooMany(name, path string) *Problem {
-	return &Problem{Status: http.StatusBadRequest, Code: CodeBodyInvalid, Path: path, Size: maxNames + 1, Limit: maxNames,
-		Detail: fmt.Sprintf("%s names more than %d: leave it out for all of them, or ask in several requests", name, maxNames)}
+// tooMany refuses a list with more than most elements, of the body at path, or of the address. It was read so far and no further.
+func tooMany(name, path string, most int64, remedy string) *Problem {
+	return &Problem{Status: http.StatusBadRequest, Code: CodeBodyInvalid, Path: path, Size: most + 1, Limit: most, Detail: fmt.Sprintf("%s has more than %d: %s", name, most, remedy)}
+}
+
+func tooManyNames(name, path string) *Problem {
+	return tooMany(name, path, maxNames, "leave it out for all of them, or ask in several requests")
 }

@@ -100,7 +100,7 @@ func (q *query) list(name string) []string {
 				return nil
 			default:
 				if !all.add(element) {
-					q.keep(tooMany("the parameter "+name, ""))
+					q.keep(tooManyNames("the parameter "+name, ""))
 					return all.list
 				}
 			}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"slices"
 	"sort"
 	"strconv"
 
@@ -53,7 +52,11 @@ type wished struct {
 func (c *call) streamSessions() error {
 	q := c.query("session", "after", "events", "keys")
 	w := wish{types: eventTypes(q.list("events")), keys: q.list("keys")}
-	for _, id := range q.values["session"] {
+	for i, id := range q.values["session"] {
+		if i == maxStreamSessions {
+			q.keep(tooMany("the parameter session", "", maxStreamSessions, "follow the others by another stream"))
+			break
+		}
 		w.sessions = append(w.sessions, wished{id: id})
 	}
 	var err error
@@ -88,43 +91,38 @@ func (c *call) streamListed() error {
 			return err
 		}
 	}
-	list, err := o.list("sessions")
-	if err != nil {
-		return err
-	}
-	for i, raw := range list {
-		one, err := wishOf(raw, fmt.Sprintf("$.sessions[%d]", i))
-		if err != nil {
-			return err
+	if err := o.each("sessions", func(i int, raw json.RawMessage) error {
+		if i == maxStreamSessions {
+			return tooMany("sessions", "$.sessions", maxStreamSessions, "follow the others by another stream")
 		}
+		one, err := wishOf(raw, fmt.Sprintf("$.sessions[%d]", i))
 		w.sessions = append(w.sessions, one)
+		return err
+	}); err != nil {
+		return err
 	}
 	return c.stream(&w)
 }
 
 // wishOf reads {id, after?}.
 func wishOf(raw json.RawMessage, path string) (w wished, err error) {
-	o := object{fields: map[string]json.RawMessage{}}
 	if !event.Members(raw, func(key string, value json.RawMessage) bool {
-		o.fields[key] = value
-		return true
+		switch key {
+		case "id":
+			w.id, _ = event.String(value)
+		case "after":
+			var ok bool
+			if w.from, ok = parsePosition(afterText(value)); !ok {
+				err = bodyInvalid(path+".after", `after must be "<incarnation>:<seq>", or the seq of the last event that is known, -1 for none`)
+			}
+		default:
+			err = unknownField(path+event.PathKey(key), []string{"id", "after"})
+		}
+		return err == nil
 	}) {
-		return w, bodyInvalid(path, "a session must be an object with its id")
+		err = bodyInvalid(path, "a session must be an object with its id")
 	}
-	known := []string{"id", "after"}
-	for name := range o.fields {
-		if !slices.Contains(known, name) {
-			return w, unknownField(path+event.PathKey(name), known)
-		}
-	}
-	w.id, _ = event.String(o.fields["id"])
-	if o.has("after") {
-		var ok bool
-		if w.from, ok = parsePosition(afterText(o.fields["after"])); !ok {
-			return w, bodyInvalid(path+".after", `after must be "<incarnation>:<seq>", or the seq of the last event that is known, -1 for none`)
-		}
-	}
-	return w, nil
+	return w, err
 }
 
 // afterText reads a position, which may be a number.
@@ -152,8 +150,8 @@ func everywhere(text string, given bool, path string) (p position, err error) {
 
 // check refuses what is no set of sessions.
 func (w *wish) check() error {
-	if n := len(w.sessions); n == 0 || n > maxStreamSessions {
-		return bodyInvalid("", fmt.Sprintf("%d sessions are named: a stream follows from 1 to %d", n, maxStreamSessions))
+	if len(w.sessions) == 0 {
+		return bodyInvalid("", fmt.Sprintf("no session is named: a stream follows from 1 to %d", maxStreamSessions))
 	}
 	seen := map[string]bool{}
 	for _, s := range w.sessions {

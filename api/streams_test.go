@@ -130,8 +130,8 @@ func TestWhatAStreamOfManyTakes(t *testing.T) {
 		f.end()
 	}
 	query, body = list(21)
-	s.get(query).problem(400, "body-invalid")
-	s.post("/v1/stream", body).problem(400, "body-invalid")
+	s.get(query).problem(400, "body-invalid", `"size":21`, `"limit":20`)
+	s.post("/v1/stream", body).problem(400, "body-invalid", `"size":21`, `"limit":20`, `"path":"$.sessions"`)
 	for _, query := range []string{"", "?session=", "?session=a&session=a", "?session=a&after=7", "?session=a&after=x", "?session=a&after=-2", "?session=a&after=s:9007199254740992", "?session=a&since=3", "?session=a&after=-1&after=-1"} {
 		s.get("/v1/stream"+query).problem(400, "body-invalid")
 	}
