@@ -165,7 +165,7 @@ func (s *Store) compareEpochs(a, b string) int {
 	return -1
 }
 
-// newer says whether a value of this rank takes the place of a row.
+// newer says whether a value of this rank takes the place of a row. One of the same rank is the same value: there is news in it only where the row is stale.
 func (s *Store) newer(r *row, epoch string, rev, seq int64) bool {
 	if r == nil {
 		return true
@@ -176,7 +176,7 @@ func (s *Store) newer(r *row, epoch string, rev, seq int64) bool {
 	case -1:
 		return false
 	}
-	return rev > r.Rev || rev == r.Rev && seq > r.Seq
+	return rev > r.Rev || rev == r.Rev && (seq > r.Seq || seq == r.Seq && r.Stale)
 }
 
 // Connect begins a connection, as a SubscribedFrame says it. A new life of the session voids everything; a new start of the server what is above its log's end, because it may have been lost.

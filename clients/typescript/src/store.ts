@@ -38,7 +38,8 @@ interface Row {
  * - A whole block of a newer epoch replaces everything. In the same epoch each key that it carries is taken if it is newer; a key that it neither carries nor calls unavailable is removed,
  *   unless its seq is above that of the block; and a block of a lower generation neither adds nor removes keys. A block of an older epoch, or of another time than now, says nothing.
  * - A partial block (a list, an append, chosen keys) is the same without removing. If its epoch is newer, the values that it does not carry are stale.
- * - A key that is unavailable keeps its value, marked stale, unless the value is newer than that. In a newer epoch it has none. The next newer value is fresh again.
+ * - A key that is unavailable keeps its value, marked stale, unless the value is newer than that. In a newer epoch it has none. The next value that is newer, or the same
+ *   one again, is fresh.
  * - A removed key leaves a mark of its revision, so that what is not newer does not bring it back.
  * - A connection to another start of the server drops values above the end of the log as it is now, since their events may be lost. Another incarnation of the session drops everything, and so does a
  *   reset for that reason. Blocks do not name theirs: the server gives what is of a later incarnation higher revisions.
@@ -238,12 +239,12 @@ export class Store {
     return this.#connected === "" || storeB === cut(this.#connected)[0] || a === "" ? 1 : -1;
   }
 
-  /** Whether a value of this rank takes the place of a row. */
+  /** Whether a value of this rank takes the place of a row. One of the same rank is the same value: there is news in it only where the row is stale. */
   #newer(row: Row | undefined, epoch: string, rev: number, seq: number): boolean {
     if (row === undefined) return true;
     const order = this.#compareEpochs(row.epoch, epoch);
     if (order !== 0) return order > 0;
-    return rev > row.entry.rev || (rev === row.entry.rev && seq > row.entry.seq);
+    return rev > row.entry.rev || (rev === row.entry.rev && (seq > row.entry.seq || (seq === row.entry.seq && row.entry.stale)));
   }
 
   #apply(epoch: string, key: string, value: unknown, seq: number, rev: number): void {
