@@ -15,7 +15,7 @@ type ToolResult struct {
 	Content []ToolContent `json:"content"`
 	// Value is what it gives to programs, nil where there is none.
 	Value json.RawMessage `json:"value,omitempty"`
-	// IsError says that the arguments are wrong, or that the tool refuses: a model can put it right. Nothing was appended then.
+	// IsError says that the arguments are wrong, or that the tool refuses: a model can put it right; or, of a Tool with RetryNever, that it is not known whether it was done. Nothing was appended then.
 	IsError bool `json:"isError"`
 	// Events are where those stand that it appended.
 	Events []Place `json:"events"`
@@ -27,7 +27,7 @@ type ToolContent struct {
 	Text string `json:"text"`
 }
 
-// CallTool runs a tool for a session. arguments are as the Data of an Item.
+// CallTool runs a tool for a session. arguments are as the Data of an Item. A Tool with RetryNever is asked once, however often the request has to be sent, unless Once.NoKey is set.
 func (c *Client) CallTool(ctx context.Context, id, tool string, arguments any, o Once) (t ToolResult, err error) {
 	r, err := onSession(http.MethodPost, "call a tool for session %q", id, "/tools/"+url.PathEscape(tool))
 	if err != nil {
@@ -53,7 +53,7 @@ type Tool struct {
 	Description string `json:"description"`
 	// Reads are the keys that it sees, of its plugin.
 	Reads []string `json:"reads,omitempty"`
-	// RetryNever says that a call whose values were overtaken is not repeated.
+	// RetryNever says that a call whose values were overtaken is not repeated, and that the tool runs once at most for one Once.Key.
 	RetryNever     bool            `json:"retryNever,omitempty"`
 	ArgumentSchema json.RawMessage `json:"argumentSchema"`
 	ResultSchema   json.RawMessage `json:"resultSchema,omitempty"`

@@ -50,6 +50,26 @@ func TestPresets(t *testing.T) {
 	}
 }
 
+// A tool that must not run twice runs once for one call, whatever becomes of it: what the server keeps is what the call gives.
+func TestAToolThatMustNotRunTwice(t *testing.T) {
+	s := serve(t, nil, api.Options{})
+	runs := 0
+	remove, err := s.host.Add(host.Resident{Name: "pay", Tools: []unit.Tool{{Name: "pay", Description: "pays", ArgumentSchema: json.RawMessage(`{"type":"object"}`), Retry: unit.RetryNever,
+		Call: func(context.Context, unit.ToolCall) (unit.ToolResult, error) {
+			runs++
+			return unit.ToolResult{}, &unit.DeadlineError{Reason: "it is late"}
+		}}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(remove)
+	c, ctx := s.client(), bounded(t)
+	fill(t, c, "s", 1)
+	if r, err := c.CallTool(ctx, "s", "pay", struct{}{}, client.Once{}); err != nil || !r.IsError || len(r.Content) != 1 || runs != 1 {
+		t.Errorf("%+v, %v, %d runs", r, err, runs)
+	}
+}
+
 // What plugins offer can be listed, and their tools called.
 func TestPluginsAndTools(t *testing.T) {
 	s := serve(t, nil, api.Options{})

@@ -104,7 +104,7 @@ type Batch struct {
 	Life   Life
 	Events []event.Event
 	// Key makes the append idempotent when it is not empty. A key that was used with the same Digest gives the first commit again with
-	// Repeated set; with another digest it gives *KeyReusedError. A store may forget a key after 24 hours, unless it is among the last 1,000 of its log.
+	// Repeated set; with another digest it gives *KeyReusedError. A store may forget a key after 24 hours, unless it is among the last 2,000 of its log.
 	Key    string
 	Digest string
 	// Answer is kept with the key as it is, and given back by Lookup: what the request was answered with, where its events do not tell.

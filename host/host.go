@@ -49,6 +49,7 @@ type Host struct {
 	reader  *checkpoint.Reader
 	plugins *plugins
 	calls   calls
+	logger  *slog.Logger
 
 	closing sync.Once
 	closed  error
@@ -110,6 +111,7 @@ func compose(o Options, p *plugins) *Host {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
+	h.logger = o.Logger
 	o.Registry.Logger = o.Logger
 	o.Registry.Epoch = h.epoch
 	h.registry = registry.New(o.Registry)

@@ -83,7 +83,7 @@ type PluginTool struct {
 	Name, Description            string
 	ArgumentSchema, ResultSchema json.RawMessage
 	Reads                        []string
-	// RetryNever says that a call whose values were overtaken is not repeated.
+	// RetryNever says that a call whose values were overtaken is not repeated, and that the tool is asked once for a key.
 	RetryNever bool
 	ShadowedBy string
 }

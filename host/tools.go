@@ -57,7 +57,7 @@ type ToolResult struct {
 	Text string
 	// Value is JSON true to the tool's result schema, without white space; nil where the tool has none, and in an error result.
 	Value json.RawMessage
-	// IsError says that the tool did not do what it was asked for. Nothing was appended then.
+	// IsError says that the tool did not do what it was asked for, or that it is not known whether it did. Nothing was appended then.
 	IsError bool
 	// Events are what was appended, as logged.
 	Events []event.Event
@@ -122,10 +122,14 @@ func (h *Host) callTool(ctx context.Context, s *session.Session, name string, ar
 	for asked := 1; ; asked++ {
 		result, overtaken, err := c.ask(ctx)
 		switch {
+		case err != nil && c.marked:
+			result, err := c.lost(ctx, err)
+			return result, false, err
 		case err != nil || !overtaken:
 			return result, false, err
 		case tool.Retry == unit.RetryNever:
-			return ToolResult{IsError: true, Text: "The session changed while the tool ran, and nothing was done. Look at the new state and decide again."}, false, nil
+			// It has run, and does not run again: this is what the call came to.
+			return ToolResult{IsError: true, Text: "The session changed while the tool ran, and nothing was appended. Look at the new state and decide again."}, false, nil
 		case asked == maxAsks:
 			return ToolResult{IsError: true, Text: "The session changes faster than the tool can answer, and nothing was done. Try again."}, true, nil
 		}
@@ -140,12 +144,17 @@ type toolCall struct {
 	arguments json.RawMessage
 	// once is the key under which the result is kept; empty is none.
 	once session.Once
+	// marked says that the log's store knows that the tool was asked.
+	marked bool
 }
 
 // ask asks the tool once. overtaken says that nothing was appended because its values are old.
 func (c *toolCall) ask(ctx context.Context) (result ToolResult, overtaken bool, err error) {
 	call := unit.ToolCall{Session: c.session.ID(), Arguments: c.arguments, Values: map[string]json.RawMessage{}}
 	if call.Seq, err = c.cut(ctx, call.Values); err != nil {
+		return ToolResult{}, false, err
+	}
+	if err := c.mark(ctx); err != nil {
 		return ToolResult{}, false, err
 	}
 	said, err := c.tool.Call(ctx, call)

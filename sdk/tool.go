@@ -30,7 +30,7 @@ func (t RawTool) Definition() (unit.Tool, error) {
 }
 
 // When the log grows under a tool, by an event that a unit of its plugin folds, the host calls it again with newer values, or gives an
-// error result.
+// error result. With RetryNever it also calls it once at most for a request with a key, whatever became of that.
 const (
 	RetryAuto  = unit.RetryAuto
 	RetryNever = unit.RetryNever

@@ -31,7 +31,7 @@ type Retry uint8
 const (
 	// RetryAuto calls the tool again with newer values, a bounded number of times.
 	RetryAuto Retry = iota
-	// RetryNever gives an error result.
+	// RetryNever gives an error result. A request with a key also calls the tool once at most, whatever became of that.
 	RetryNever
 )
 

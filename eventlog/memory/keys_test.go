@@ -11,7 +11,7 @@ import (
 	"github.com/foldhost/foldhost/eventlog/memory"
 )
 
-// Given more keys than must be kept, then none of them goes before a day is over, and the last 1,000 stay for ever.
+// Given more keys than must be kept, then none of them goes before a day is over, and the last 2,000 stay for ever.
 func TestOldKeysAreForgotten(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := memory.New()
@@ -31,18 +31,18 @@ func TestOldKeysAreForgotten(t *testing.T) {
 			}
 			return ok
 		}
-		for n := range 1500 {
+		for n := range 2500 {
 			add(n)
 		}
 		time.Sleep(24 * time.Hour)
-		add(1500)
+		add(2500)
 		if !known(0) {
 			t.Error("forgotten within a day")
 		}
 		time.Sleep(time.Millisecond)
-		add(1501)
-		if known(0) || known(501) || !known(502) || !known(1501) {
-			t.Errorf("known are 0: %v, 501: %v, 502: %v, 1501: %v", known(0), known(501), known(502), known(1501))
+		add(2501)
+		if known(0) || known(501) || !known(502) || !known(2501) {
+			t.Errorf("known are 0: %v, 501: %v, 502: %v, 2501: %v", known(0), known(501), known(502), known(2501))
 		}
 	})
 }

@@ -9,7 +9,7 @@ import (
 	"github.com/foldhost/foldhost/eventlog/internal/paging"
 )
 
-// Given more keys than must be kept, then those that are old and not among the last 1,000 of their log go, a part at a time, and no others.
+// Given more keys than must be kept, then those that are old and not among the last 2,000 of their log go, a part at a time, and no others.
 func TestOldKeysAreForgotten(t *testing.T) {
 	s := reopen(t, memoryDir(t), Options{})
 	create(t, s, "a")
@@ -57,9 +57,9 @@ func TestOldKeysAreForgotten(t *testing.T) {
 		return ok
 	}
 	old, fresh := now-2*day, now-day/2
-	fill("a", 1700, old)
+	fill("a", 2700, old)
 	fill("a", 300, fresh)
-	fill("b", 1000, old)
+	fill("b", 2000, old)
 	forget("a")
 	if known("a", old, 2*forgetEvery-1) || !known("a", old, 2*forgetEvery) {
 		t.Error("not the oldest, or not as many as there should be")
@@ -74,14 +74,14 @@ func TestOldKeysAreForgotten(t *testing.T) {
 	fill("b", 1, fresh)
 	forget("b")
 	if known("b", old, 0) || !known("b", old, 1) {
-		t.Error("beyond the last 1,000 one is forgotten")
+		t.Error("beyond the last 2,000 one is forgotten")
 	}
 
 	// Those that stand alone have no place in the log that tells which came first.
 	create(t, s, "c")
 	if err := s.change(nowhere, 0, func(w *writer) error {
 		l, err := w.head("c")
-		for i := range 1400 {
+		for i := range 2400 {
 			if err == nil {
 				err = run(w.st.addKey, l.n, blob(fmt.Sprint("0-", i)), blob("d"), int64(0), int64(0), l.position, old+int64(i), []byte(nil))
 			}
@@ -92,7 +92,7 @@ func TestOldKeysAreForgotten(t *testing.T) {
 	}
 	forget("c")
 	if known("c", 0, 399) || !known("c", 0, 400) {
-		t.Errorf("of 1,400 that stand alone the 400th is known: %v, and the one after it: %v", known("c", 0, 399), known("c", 0, 400))
+		t.Errorf("of 2,400 that stand alone the 400th is known: %v, and the one after it: %v", known("c", 0, 399), known("c", 0, 400))
 	}
 }
 
@@ -102,7 +102,7 @@ func TestAppendsForgetOldKeys(t *testing.T) {
 	create(t, s, "a")
 	err := s.change(nowhere, 0, func(w *writer) error {
 		l, err := w.head("a")
-		for i := 0; err == nil && i < 1500; i++ {
+		for i := 0; err == nil && i < 2500; i++ {
 			w.position++
 			err = run(w.st.addKey, l.n, blob(fmt.Sprint("old-", i)), blob("d"), int64(0), int64(1), w.position, int64(1))
 		}

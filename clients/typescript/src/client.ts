@@ -218,7 +218,7 @@ export class Client {
     return this.#sender.json({ ...this.#to(id, "verify session", "/verify"), safe: true }, options.signal);
   }
 
-  /** Runs a tool for a session. */
+  /** Runs a tool for a session. One with retryNever is asked once, however often the request has to be sent, unless idempotencyKey is null. */
   async callTool(id: string, tool: string, args: unknown, options: Once = {}): Promise<ToolResult> {
     const doing = `call tool ${quote(tool)} for session ${quote(id)}`;
     const r = post(doing, sessionPath(doing, id, `/tools/${segment(doing, tool)}`), { arguments: args });

@@ -268,7 +268,7 @@ export interface ToolResult {
   content: { type: "text"; text: string }[];
   /** What it gives to programs. */
   value?: unknown;
-  /** The arguments are wrong, or the tool refuses: a model can put it right. Nothing was appended then. */
+  /** The arguments are wrong, or the tool refuses: a model can put it right; or, of a tool with retryNever, it is not known whether it was done. Nothing was appended then. */
   isError: boolean;
   events: Place[];
 }
@@ -285,6 +285,7 @@ export interface Tool {
   plugin: string;
   description: string;
   reads?: string[];
+  /** A call whose values were overtaken is not repeated, and the tool runs once at most for one idempotencyKey. */
   retryNever?: boolean;
   argumentSchema: unknown;
   resultSchema?: unknown;

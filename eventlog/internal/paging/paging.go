@@ -23,10 +23,11 @@ const (
 	TailScan = 20_000
 )
 
-// How long idempotency keys are kept at least: as long as a client may reasonably repeat a request, and however long ago, as many as it may have open at once.
+// How long idempotency keys are kept at least: as long as a client may reasonably repeat a request, and however long ago, those of 1,000 requests, as many as it may have open at once. A call of a tool that must not
+// run twice has two.
 const (
 	KeyTime = 24 * time.Hour
-	Keys    = 1000
+	Keys    = 2000
 )
 
 // Bound is what a page may hold: what was asked for, and never more than the store's own limit.

@@ -63,6 +63,18 @@ func (l *Life) callFailed(ctx context.Context, err error) error {
 	return &remote.BrokenError{Reason: plain(err).Error(), Err: err}
 }
 
+// down says why the process cannot be asked; nil as long as nothing says that it is gone.
+func (l *Life) down() error {
+	select {
+	case <-l.Process.Exited():
+		return &unit.GoneError{Reason: l.Obituary()}
+	case <-l.ctx.Done():
+		return &unit.GoneError{Reason: "it has ended"}
+	default:
+		return nil
+	}
+}
+
 func readSuccess(m *pluginproto.ToolSuccess) (unit.ToolResult, error) {
 	r := unit.ToolResult{Text: m.GetText(), Value: absent(m.GetValue())}
 	if len(r.Text) > unit.MaxToolText {

@@ -21,6 +21,8 @@ type Set struct {
 // Tool is a tool with its schemas compiled. Its Call goes to the process.
 type Tool struct {
 	unit.Tool
+	// Down says without asking it that the process is gone, with a *unit.GoneError; nil for a tool of this process.
+	Down      func() error
 	Arguments *Schema
 	// Result is nil for a tool without a structured value.
 	Result *Schema
@@ -99,7 +101,7 @@ func (l *Life) readTool(m *pluginproto.Tool, keys map[string]bool) (Tool, error)
 		return t, err
 	}
 	name := t.Name
-	t.Call = l.caller(name)
+	t.Call, t.Down = l.caller(name), l.down
 	return t, nil
 }
 
