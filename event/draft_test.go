@@ -213,7 +213,7 @@ func TestAnEventAboveTheLimitIsRefusedWithBothSizes(t *testing.T) {
 			if limit == 0 {
 				limit = event.DefaultMaxBytes
 			}
-			if e.Code != event.TooLarge || !strings.Contains(e.Reason, fmt.Sprint(limit)) {
+			if e.Code != event.TooLarge || e.Rule != "event-size" || e.Limit != limit || e.Size <= limit || !strings.Contains(e.Reason, fmt.Sprint(limit)) {
 				t.Errorf("got %v", e)
 			}
 		})

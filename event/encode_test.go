@@ -40,6 +40,11 @@ type lossy string
 
 func (lossy) MarshalJSON() ([]byte, error) { return []byte(`"\ufffd"`), nil }
 
+// textStruct writes its text, and its fields are its own business.
+type textStruct struct{ s string }
+
+func (t textStruct) MarshalText() ([]byte, error) { return []byte(t.s), nil }
+
 type Embedded struct{ Inner string }
 
 type embedded struct{ Inner string }
@@ -125,6 +130,10 @@ func TestGoValuesBecomeLosslessJSON(t *testing.T) {
 			embedded
 			Raw json.RawMessage
 		}{embedded{"x"}, json.RawMessage(`"\ufffd"`)}, `{"Inner":"x","Raw":"\ufffd"}`},
+		{struct {
+			kept embedded
+			Raw  json.RawMessage
+		}{embedded{"\xff"}, json.RawMessage(`"\ufffd"`)}, `{"Raw":"\ufffd"}`},
 		{time.Unix(0, 0).UTC(), `"1970-01-01T00:00:00Z"`},
 	} {
 		got, err := event.Encode(c.v)
@@ -157,6 +166,7 @@ func TestWhatJSONCannotCarryIsRefused(t *testing.T) {
 	for range event.MaxDepth + 1 {
 		deep = []any{deep}
 	}
+	text := texts("\xff")
 	far := any("a\xff")
 	for range event.MaxDepth - 1 {
 		next := far
@@ -194,6 +204,9 @@ func TestWhatJSONCannotCarryIsRefused(t *testing.T) {
 			Embedded
 		}{0, Embedded{"\xff"}}, "invalid-utf-8", "$.Inner"},
 		{"text that is not UTF-8, embedded and not exported", struct{ embedded }{embedded{"\xff"}}, "invalid-utf-8", "$.Inner"},
+		{"text that is not UTF-8, behind an embedded pointer that is not exported", struct{ *embedded }{&embedded{"\xff"}}, "invalid-utf-8", "$.Inner"},
+		{"a pointer to a text of its own that is not UTF-8", []any{&text}, "invalid-utf-8", "$[0]"},
+		{"a struct with a text of its own that is not UTF-8", []any{textStruct{"\xff"}}, "invalid-utf-8", "$[0]"},
 		{"text that is not UTF-8, in an array", [2]string{"", "\xff"}, "invalid-utf-8", "$[1]"},
 		{"a key that is not UTF-8", map[string]int{"\xff": 1}, "invalid-utf-8", "$"},
 		{"two keys that are not UTF-8", map[string]int{"\xff": 1, "\xfe": 2}, "duplicate-key", ""},

@@ -67,7 +67,7 @@ func TestIDs(t *testing.T) {
 func TestAbsolutePaths(t *testing.T) {
 	for path, ok := range map[string]bool{
 		"/": true, "/work": true, "//x": true, `C:\`: true, `C:\x`: true, "c:/x": true, `z:\`: true, `\\server\share`: true, `\\server\share\x y`: true, `\\server/share`: true,
-		"work": false, "./x": false, "~": false, "C:": false, "C:x": false, `1:\x`: false, `\x`: false, `\\`: false, `\\server`: false, `\\server\`: false, `\\\share`: false, `[:\`: false, " /x": false, "ab/x": false,
+		"work": false, "./x": false, "~": false, "C:": false, "C:x": false, `1:\x`: false, `\x`: false, `\\`: false, `\\server`: false, `\\server\`: false, `\\server\\share`: false, `\\\share`: false, `[:\`: false, " /x": false, "ab/x": false,
 	} {
 		h := event.Header{ID: "s", CWD: path}
 		err := h.Check()
@@ -148,6 +148,17 @@ func TestAHeaderThatWasReadGoesOutAsItCame(t *testing.T) {
 	}
 	if got := string(h.AppendJSON(nil)); got != line {
 		t.Errorf("the original became %s", got)
+	}
+}
+
+func TestAHeaderOfAnotherVersionSaysSo(t *testing.T) {
+	h, err := event.DecodeHeader([]byte(`{"type":"session","version":0,"id":"s","createdAt":1}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.Version = 1
+	if got := string(h.AppendJSON(nil)); got != `{"type":"session","version":1,"id":"s","createdAt":1}` {
+		t.Errorf("got %s", got)
 	}
 }
 

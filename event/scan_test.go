@@ -206,6 +206,17 @@ func TestWhatLiesBehindATextIsNotRead(t *testing.T) {
 	}
 }
 
+func TestTheByteInTheWayIsShown(t *testing.T) {
+	for text, want := range map[string]string{
+		`[1 2]`: `'2' where a comma`, `{'a'}`: `'\'' where a key`, "[\x1f]": "byte 0x1f where a value", "[\x7f]": "byte 0x7f where a value", "[~": "'~' where a value", "[!": "'!' where a value",
+		"[\xff": "byte 0xff where a value", `[1 `: "ends where a comma", "\"\x00\"": "byte 0x0 in a string",
+	} {
+		if e := refusal(t, event.CheckLossless([]byte(text), "$")); !strings.Contains(e.Reason, want) {
+			t.Errorf("%q: %s; want %s", text, e.Reason, want)
+		}
+	}
+}
+
 // The middle of a path that has no end is left out.
 func TestALongPathIsCutInTheMiddle(t *testing.T) {
 	for levels, want := range map[int]string{
@@ -260,7 +271,7 @@ func TestThePrefixComesFirst(t *testing.T) {
 
 func TestKeysInPaths(t *testing.T) {
 	for key, want := range map[string]string{
-		"a": ".a", "A_b-9": ".A_b-9", "$ref": ".$ref", "": `[""]`, "9": `["9"]`, "-a": `["-a"]`, "a b": `["a b"]`, "a.b": `["a.b"]`, "é": `["é"]`, `"`: `["\""]`,
+		"a": ".a", "A_b-9": ".A_b-9", "aAzZ09": ".aAzZ09", strings.Repeat("k", 63) + " ": `["` + strings.Repeat("k", 63) + ` "]`, "$ref": ".$ref", "": `[""]`, "9": `["9"]`, "-a": `["-a"]`, "a b": `["a b"]`, "a.b": `["a.b"]`, "é": `["é"]`, `"`: `["\""]`,
 		strings.Repeat("k", 64): "." + strings.Repeat("k", 64), strings.Repeat("k", 65): `["` + strings.Repeat("k", 64) + `…"]`,
 		strings.Repeat("k", 63) + "é": `["` + strings.Repeat("k", 63) + `…"]`,
 	} {

@@ -119,6 +119,7 @@ func TestStrings(t *testing.T) {
 		`"\ud800"`: "\xed\xa0\x80", `"\udfff\ud800x"`: "\xed\xbf\xbf\xed\xa0\x80x", `"\ud800\u0041"`: "\xed\xa0\x80A", `"\ud800\ue000"`: "\xed\xa0\x80\ue000", `"\ud800\ud83d\ude00"`: "\xed\xa0\x80😀", `"\u0000"`: "\x00",
 		`"\ud800\udc00"`: "\U00010000", `"\udbff\udfff"`: "\U0010ffff", `"\u0041\udc00"`: "A\xed\xb0\x80", `"\udc00\udc00"`: "\xed\xb0\x80\xed\xb0\x80",
 		`"\ud800xudc00"`: "\xed\xa0\x80xudc00", `"\ud800\ndc00"`: "\xed\xa0\x80\ndc00", `"\u00AB\u00ff\u00Ff"`: "\u00ab\u00ff\u00ff", `"\uE000\ud7ff"`: "\ue000\ud7ff",
+		`"\ud83d\ude00x\ud83d\ude00\u00abc"`: "😀x😀\u00abc",
 	} {
 		got, ok := event.String(json.RawMessage(text))
 		if !ok || got != want {
