@@ -166,6 +166,10 @@ func TestEventsGoOutInAFixedOrderAndComeBackTheSame(t *testing.T) {
 		`{"type":"x","seq":0,"time":-1,"data":null}`: {Type: "x", Time: -1, Data: json.RawMessage("null")},
 		`{"type":"a\"\u0001é","seq":9007199254740991,"time":-9007199254740991,"data":"<&>","surfaceOp":"append","sourceEventSeqs":[],"ignorable":true}`: {Type: "a\"\x01é", Seq: event.MaxInteger, Time: -event.MaxInteger, Data: json.RawMessage(`"<&>"`), Op: event.Append(), Sources: []int64{}, Ignorable: true},
 		`{"type":"","seq":10,"time":1000,"data":{"n":1.50},"surfaceOp":{"op":"replace","start":9,"end":10},"sourceEventSeqs":[9,10,100]}`:               {Seq: 10, Time: 1000, Data: json.RawMessage(`{"n":1.50}`), Op: event.Replace(9, 10), Sources: []int64{9, 10, 100}},
+		`{"type":"\"","seq":0,"time":0,"data":0}`:               {Type: `"`, Data: json.RawMessage("0")},
+		`{"type":"\\","seq":0,"time":0,"data":0}`:               {Type: `\`, Data: json.RawMessage("0")},
+		`{"type":"\u001f","seq":0,"time":0,"data":0}`:           {Type: "\x1f", Data: json.RawMessage("0")},
+		"{\"type\":\"\u0080\",\"seq\":0,\"time\":0,\"data\":0}": {Type: "\u0080", Data: json.RawMessage("0")},
 	} {
 		got := e.AppendJSON([]byte("> "))
 		if string(got) != "> "+want {

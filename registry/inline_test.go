@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/registry/internal/fakeplugin"
@@ -712,7 +713,12 @@ func TestAReadBetweenCommitAndPublishCountsNothingTwice(t *testing.T) {
 // blind is a unit that cannot even begin, or whose state cannot be written.
 type blind struct {
 	unit.Inline
-	init, encode, view error
+	init, encode, decode, view error
+}
+
+func (b blind) Decode(raw json.RawMessage) (unit.State, error) {
+	s, _ := b.Inline.Decode(raw)
+	return s, b.decode
 }
 
 func (b blind) Init() (unit.State, error) {
@@ -898,5 +904,246 @@ func TestTheViewOfAHostOnlyUnitIsNeverAskedFor(t *testing.T) {
 	_, rows, err = w.r.RestoreFrom(t.Context(), "", rows, w.log, 1)
 	if err != nil || string(rows.Rows["h"].Val) != "2" {
 		t.Errorf("restored: %+v, %v", rows, err)
+	}
+}
+
+// A row is used as it stands, also one that stands on the first event or on the last; a state that the unit does not take back is no authority.
+func TestWhatACellStartsFrom(t *testing.T) {
+	evs := events("a", "a", "a")
+	for name, c := range map[string]struct {
+		seq    int64
+		decode error
+		want   string
+	}{
+		"the first event": {0, nil, "102"}, "the last event": {2, nil, "100"}, "a state that is not taken back": {1, errors.New("no"), "3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := given(t, Options{ReadWait: time.Hour}, evs...)
+				w.s.Detach(false)
+				d := fakeplugin.Counter("n", "a")
+				d.Inline = blind{Inline: d.Inline, decode: c.decode}
+				b := w.register("p", d)[0].binding()
+				w.attach(Rows{Session: "s", Incarnation: "s.1", Cut: 2, Rows: map[string]Row{
+					"n": {Ver: 1, Def: b.Digest, Seq: c.seq, Val: json.RawMessage("100"), Anchor: event.Fingerprint(&evs[c.seq])},
+				}})
+				began := time.Now()
+				w.values(2, "n", c.want)
+				if waited := time.Since(began); waited > 0 {
+					t.Errorf("a reader waited for %v", waited)
+				}
+			})
+		})
+	}
+}
+
+// What the builder tells is checked, and has its revision, as what is folded live.
+func TestABuiltValueIsToldAsALiveOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{}, events("a", "a")...)
+		right, wrong := fakeplugin.Counter("right", "a"), fakeplugin.Counter("wrong", "a")
+		f := wrong.Inline.(fakeplugin.Fold)
+		f.Look = func(s string) string {
+			if s == "3" {
+				return `"three"`
+			}
+			return s
+		}
+		wrong.Inline = f
+		w.register("p", right, wrong)
+		e := w.listen()
+		open := w.shut()
+		w.append("a")
+		open()
+		synctest.Wait()
+		heard := e.changes()
+		got := e.take()
+		if len(got) != 2 || !contains(got, "s right@2=3") || !contains(got, "s wrong@1!faulted") {
+			t.Errorf("feed: %q", got)
+		}
+		w.append("a")
+		synctest.Wait()
+		heard = append(heard, e.changes()...)
+		b := w.values(3, "right", "4", "wrong", "!faulted")
+		for _, c := range heard {
+			if c.Rev == 0 || c.Key == "right" && c.Rev != b.Revs["right"] || c.Incarnation != "s.1" {
+				t.Errorf("heard %+v; the revision is %d", c, b.Revs["right"])
+			}
+		}
+	})
+}
+
+// lyingLog answers as it likes.
+type lyingLog struct {
+	*sampleLog
+	give func(from, to int64) ([]event.Event, int64, error)
+}
+
+func (l lyingLog) ReadPage(_ context.Context, from, to int64, _ []string) ([]event.Event, int64, error) {
+	return l.give(from, to)
+}
+
+func TestALogThatLiesIsRefused(t *testing.T) {
+	at := func(seqs ...int64) (evs []event.Event) {
+		for _, q := range seqs {
+			evs = append(evs, event.Event{Type: "a", Seq: q})
+		}
+		return evs
+	}
+	for name, c := range map[string]struct {
+		evs  []event.Event
+		next int64
+		ok   bool
+	}{
+		"all of it":                {at(2, 3, 4), 5, true},
+		"a part":                   {at(2, 3), 4, true},
+		"nothing, and moves":       {nil, 3, true},
+		"nothing, and does not":    {nil, 2, false},
+		"nothing, and goes back":   {nil, 0, false},
+		"an event before":          {at(1, 2), 5, false},
+		"an event twice":           {at(2, 2), 5, false},
+		"in another order":         {at(3, 2), 5, false},
+		"an event behind":          {at(2, 5), 6, false},
+		"an event beyond the next": {at(2, 4), 4, false},
+		"an error":                 {at(2), 3, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var err error
+			if name == "an error" {
+				err = errors.New("the disk is gone")
+			}
+			log := lyingLog{newSampleLog("s", events("a", "a", "a", "a", "a")...), func(int64, int64) ([]event.Event, int64, error) { return c.evs, c.next, err }}
+			r := New(Options{})
+			defer r.Close()
+			s := r.Attach(log, "", 4, Rows{})
+			evs, next, err := s.read(t.Context(), 2, 5, nil)
+			if (err == nil) != c.ok || c.ok && (len(evs) != len(c.evs) || next != c.next) {
+				t.Errorf("%d events, next %d, %v", len(evs), next, err)
+			}
+		})
+	}
+}
+
+// A log that does not move is not asked for ever.
+func TestALogThatDoesNotMoveEndsEveryRead(t *testing.T) {
+	log := lyingLog{newSampleLog("s", events("a", "a", "a")...), nil}
+	log.give = func(from, _ int64) ([]event.Event, int64, error) { return nil, from, nil }
+	r := New(Options{})
+	defer r.Close()
+	register(t, r, "p", fakeplugin.Counter("n", "a"))
+	s := r.Attach(log, "", 2, Rows{})
+	for name, read := range map[string]func() error{
+		"the past":      func() error { _, err := s.SnapshotAt(t.Context(), 1); return err },
+		"the cold past": func() error { _, err := r.SnapshotAt(t.Context(), "", Rows{}, log, 1); return err },
+		"a restore":     func() error { _, _, err := r.RestoreFrom(t.Context(), "", Rows{}, log, 2); return err },
+		"the pull": func() (err error) {
+			for _, e := range s.Changes(t.Context(), 0) {
+				err = e
+			}
+			return err
+		},
+	} {
+		if err := read(); err == nil {
+			t.Errorf("%s has come to an end", name)
+		}
+	}
+}
+
+func TestNothingIsGivenOfADetachedSessionNorToWhoHasLeft(t *testing.T) {
+	w := given(t, Options{})
+	w.register("p", fakeplugin.Counter("n", "a"))
+	w.append("a")
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	calls := func(ctx context.Context) map[string]func() error {
+		return map[string]func() error{
+			"a snapshot":   func() error { _, err := w.s.Snapshot(ctx); return err },
+			"a state":      func() error { _, _, err := w.s.StateOf(ctx, "n"); return err },
+			"a checkpoint": func() error { _, err := w.s.Checkpoint(ctx); return err },
+			"a retry":      func() error { _, err := w.s.Retry(ctx); return err },
+			"the past":     func() error { _, err := w.s.SnapshotAt(ctx, 0); return err },
+			"the pull": func() (err error) {
+				for _, e := range w.s.Changes(ctx, 0) {
+					err = e
+				}
+				return err
+			},
+		}
+	}
+	for name, call := range calls(gone) {
+		if err := call(); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s, to who has left: %v", name, err)
+		}
+	}
+	w.s.Detach(false)
+	for name, call := range calls(t.Context()) {
+		if err := call(); !errors.Is(err, ErrDetached) {
+			t.Errorf("%s, of a detached session: %v", name, err)
+		}
+	}
+}
+
+// Registrants with a variant are in the sets that name them, and in no other.
+func TestAVariantAloneIsInNoSetThatDoesNotNameIt(t *testing.T) {
+	w := given(t, Options{})
+	if _, err := w.r.Register(Registrant{"p", "v"}, fakeplugin.Counter("n", "a")); err != nil {
+		t.Fatal(err)
+	}
+	w.append("a")
+	w.values(0)
+	if keys := w.r.Keys(""); len(keys) != 0 {
+		t.Errorf("keys %q", keys)
+	}
+}
+
+// Whether nothing of a key has happened yet depends on what it folds now.
+func TestAKeyThatFoldsOtherTypesNowKnowsWhatHasHappened(t *testing.T) {
+	for name, now := range map[string]struct {
+		types []string
+		want  string
+	}{"other types": {[]string{"b"}, "2"}, "every type": {nil, "3"}, "more types": {[]string{"a", "b"}, "2"}, "the same": {[]string{"a"}, "0"}} {
+		t.Run(name, func(t *testing.T) {
+			w := given(t, Options{})
+			g := w.register("p", fakeplugin.Counter("n", "a"))[0]
+			w.append("b", "b", "c")
+			if err := w.r.Replace(g, fakeplugin.Counter("n", now.types...)); err != nil {
+				t.Fatal(err)
+			}
+			w.values(2, "n", now.want)
+		})
+	}
+}
+
+func TestFoldedCountsEventsOfUnitsThatFoldEveryType(t *testing.T) {
+	w := given(t, Options{})
+	w.register("p", fakeplugin.Counter("n"), fakeplugin.Counter("m", "a"))
+	w.append("a", "b", "c")
+	if n := w.s.Folded(); n != 3 {
+		t.Errorf("%d events", n)
+	}
+}
+
+// Every read says of which generation and which epoch it is.
+func TestEveryBlockHasItsGeneration(t *testing.T) {
+	w := given(t, Options{Epoch: "e.1"})
+	w.register("p", fakeplugin.Counter("n", "a"))
+	w.append("a")
+	live := w.snapshot()
+	rows, err := w.s.Checkpoint(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	past, err := w.s.SnapshotAt(t.Context(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	restored, _, err := w.r.RestoreFrom(t.Context(), "", rows, w.log, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, b := range map[string]Block{"live": live, "of the past": past, "restored": restored, "of rows": w.r.ViewRows("", rows)} {
+		if b.Gen != live.Gen || b.Gen == 0 || b.Epoch != "e.1" || string(b.Values["n"]) != "1" || b.AsOfSeq != 0 {
+			t.Errorf("%s: %+v", name, b)
+		}
 	}
 }

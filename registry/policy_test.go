@@ -302,3 +302,116 @@ func TestErrorsNameThingPlaceAndAreTyped(t *testing.T) {
 		t.Error("two errors are one")
 	}
 }
+
+// How deaths of processes convict a cell that is not live.
+func TestWhatDeathsSayOfAColdCell(t *testing.T) {
+	event := func(seq int64) poisonFlight {
+		return poisonFlight{from: seq, to: seq, step: stepEvent, careful: true, reason: "it died"}
+	}
+	batch := poisonFlight{from: 3, to: 9, step: stepEvent, reason: "it died"}
+	state := poisonFlight{from: 9, to: 9, step: stepState, state: true, careful: true, reason: "it died"}
+	open := poisonFlight{from: -1, to: -1, step: stepOpen, careful: true, reason: "it died"}
+	row := poisonFlight{from: 4, to: 4, step: stepOpen, seeded: true, careful: true, reason: "it died"}
+	for _, c := range []struct {
+		name    string
+		flights []poisonFlight
+		alone   bool
+		want    poisonRecord
+		failed  int64 // −2: no fault
+	}{
+		{"among others", []poisonFlight{batch, batch, batch, batch, batch}, true, poisonRecord{suspect: true, from: 3, to: 9}, -2},
+		{"once alone", []poisonFlight{batch, event(4)}, true, poisonRecord{suspect: true, from: 4, to: 9, accused: accusation{stepEvent, 4}, times: 1}, -2},
+		{"twice alone", []poisonFlight{batch, event(4), event(4)}, true, poisonRecord{suspect: true, from: 4, to: 9, accused: accusation{stepEvent, 4}, times: 2}, 4},
+		{"at two events", []poisonFlight{batch, event(4), event(5)}, true, poisonRecord{suspect: true, from: 5, to: 9, accused: accusation{stepEvent, 5}, times: 1}, -2},
+		{"twice beside other work", []poisonFlight{event(4), event(4)}, false, poisonRecord{suspect: true, from: 4, to: 4, accused: accusation{stepEvent, 4}, times: 2}, -2},
+		{"often beside other work", []poisonFlight{event(4), event(4), event(4), event(4)}, false, poisonRecord{suspect: true, from: 4, to: 4, accused: accusation{stepEvent, 4}, times: 4}, 4},
+		{"with others in between", []poisonFlight{event(4), batch, event(4)}, true, poisonRecord{suspect: true, from: 4, to: 9, accused: accusation{stepEvent, 4}, times: 1}, -2},
+		{"at its state", []poisonFlight{state, state}, true, poisonRecord{suspect: true, from: 9, to: 9, state: true, accused: accusation{stepState, 9}, times: 2}, 9},
+		{"once at its state, then at an event", []poisonFlight{state, event(4)}, true, poisonRecord{suspect: true, from: 4, to: 9, state: true, accused: accusation{stepEvent, 4}, times: 1}, -2},
+		{"at opening it", []poisonFlight{batch, open, open}, true, poisonRecord{suspect: true, from: -1, to: 9, accused: accusation{stepOpen, -1}, times: 2}, -1},
+		{"at opening it from a row", []poisonFlight{batch, row}, true, poisonRecord{noSeed: true, from: -1, to: -1}, -2},
+	} {
+		var rec poisonRecord
+		for _, f := range c.flights {
+			rec.take(f, c.alone)
+		}
+		failed := int64(-2)
+		if rec.fault != nil {
+			failed = rec.fault.FailedAt
+			rec.fault = nil
+		}
+		if rec != c.want || failed != c.failed {
+			t.Errorf("%s: got %+v, failed at %d; want %+v, %d", c.name, rec, failed, c.want, c.failed)
+		}
+	}
+}
+
+// A process is quiet while one batch that is not of live cells is all that it has.
+func TestWhenAProcessIsQuiet(t *testing.T) {
+	p := &process{flights: map[*flight]struct{}{}, others: 1, entries: 7}
+	if quiet, entries := p.quiet(); !quiet || entries != 7 {
+		t.Errorf("with one: %v, %d", quiet, entries)
+	}
+	p.others = 2
+	if quiet, _ := p.quiet(); quiet {
+		t.Error("quiet with two")
+	}
+	p.others, p.flights[&flight{}] = 1, struct{}{}
+	if quiet, _ := p.quiet(); quiet {
+		t.Error("quiet beside a live cell's")
+	}
+}
+
+// What a process says about cells that are not live is checked before it counts.
+func TestWhatIsSaidOfAColdCellIsChecked(t *testing.T) {
+	r := New(Options{})
+	defer r.Close()
+	b := compiledBindings(t, r, fakeplugin.Counter("n", "a"))[0]
+	evs := events("a", "a", "b", "a")
+	values := func(seqs ...int64) (vs []unit.Value) {
+		for i, q := range seqs {
+			vs = append(vs, unit.Value{Cell: 1, Seq: q, View: json.RawMessage(fmt.Sprint(i + 2))})
+		}
+		return append(vs, unit.Value{Cell: 9, Seq: 99, View: json.RawMessage(`"another's"`)})
+	}
+	for _, c := range []struct {
+		name   string
+		mode   unit.Mode
+		reply  unit.Reply
+		values int
+		seq    int64 // where the cell stands then; −9: it is open no more
+		down   UnavailableCode
+		failed int64
+	}{
+		{"every change", unit.EveryChange, unit.Reply{Values: values(1, 3)}, 2, 3, "", 0},
+		{"nothing", unit.EveryChange, unit.Reply{}, 0, 3, "", 0},
+		{"the last", unit.LastOnly, unit.Reply{Values: values(3)}, 0, 3, "", 0},
+		{"two where the last was asked for", unit.LastOnly, unit.Reply{Values: values(1, 3)}, 0, 0, Behind, 0},
+		{"of where it stands", unit.EveryChange, unit.Reply{Values: values(0)}, 0, 0, Behind, 0},
+		{"the same twice", unit.EveryChange, unit.Reply{Values: values(1, 1)}, 0, 0, Behind, 0},
+		{"backwards", unit.EveryChange, unit.Reply{Values: values(3, 1)}, 0, 0, Behind, 0},
+		{"beyond the batch", unit.LastOnly, unit.Reply{Values: values(4)}, 0, 0, Behind, 0},
+		{"of an event that it does not fold", unit.EveryChange, unit.Reply{Values: values(2)}, 0, 0, Behind, 0},
+		{"a fault", unit.EveryChange, unit.Reply{Values: values(1), Faults: []unit.Fault{{Cell: 1, Seq: 3, Message: "no"}}}, 1, 0, Faulted, 3},
+		{"a fault of another", unit.EveryChange, unit.Reply{Faults: []unit.Fault{{Cell: 9, Seq: 3, Message: "no"}}}, 0, 3, "", 0},
+		{"a value at its fault", unit.EveryChange, unit.Reply{Values: values(1, 3), Faults: []unit.Fault{{Cell: 1, Seq: 3, Message: "no"}}}, 0, 0, Behind, 0},
+		{"a fault before the batch", unit.EveryChange, unit.Reply{Faults: []unit.Fault{{Cell: 1, Seq: -5, Message: "no"}}}, 0, 0, Faulted, 1},
+		{"a fault beyond the batch", unit.EveryChange, unit.Reply{Faults: []unit.Fault{{Cell: 1, Seq: 50, Message: "no"}}}, 0, 0, Faulted, 3},
+		{"unknown", unit.EveryChange, unit.Reply{Unknown: []unit.CellID{1}}, 0, -9, "", 0},
+	} {
+		cell := &scratchCell{binding: b, id: 1, seedSeq: -1, open: true, view: json.RawMessage("1")}
+		got := cell.folded(&unit.Batch{Events: evs[1:], Through: 3, Mode: c.mode}, c.reply, nil)
+		var code UnavailableCode
+		var failed int64
+		if cell.down != nil {
+			code, failed = cell.down.Code, cell.down.FailedAt
+		}
+		seq := cell.seq
+		if !cell.open {
+			seq = -9
+		}
+		if len(got) != c.values || seq != c.seq || code != c.down || failed != c.failed {
+			t.Errorf("%s: %d values, at %d, %q failed at %d; want %d, %d, %q, %d", c.name, len(got), seq, code, failed, c.values, c.seq, c.down, c.failed)
+		}
+	}
+}

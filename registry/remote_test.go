@@ -729,3 +729,93 @@ func TestASuccessorThatIsReplacedIsDropped(t *testing.T) {
 		}
 	})
 }
+
+// The successor of a live process may be another program and is given the faulted cells. After a crash they stay as they are, and so they do
+// where the same process is named again.
+func TestOnlyTheSuccessorOfALiveProcessTriesFaultedCellsAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		next func(p *fakeplugin.Plugin, g *Registration)
+		want string
+	}{
+		"a successor":    {func(p *fakeplugin.Plugin, g *Registration) { g.Resume(p.Start()) }, "1"},
+		"the same again": {func(p *fakeplugin.Plugin, g *Registration) { g.Resume(p.Process()) }, "!faulted"},
+		"after a crash": {func(p *fakeplugin.Plugin, g *Registration) {
+			p.Crash()
+			g.Suspend(Restarting, "it crashed")
+			g.Resume(p.Start())
+		}, "!faulted"},
+		"after a crash that nobody reported": {func(p *fakeplugin.Plugin, g *Registration) {
+			pr, _ := g.binding().process()
+			p.Crash()
+			pr.die(Restarting, "it is gone")
+			g.Resume(p.Start())
+		}, "!faulted"},
+		"after a pause": {func(p *fakeplugin.Plugin, g *Registration) {
+			g.Suspend(Starting, "it is not ready")
+			g.Resume(p.Process())
+		}, "!faulted"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := given(t, Options{})
+				p, gs := w.plugin("p", fakeplugin.Counter("n", "a"))
+				p.OnDeath(nil)
+				p.Add(fakeplugin.Fail(fakeplugin.AtEvent, "no").Once())
+				w.append("a")
+				w.values(0, "n", "!faulted")
+				c.next(p, gs[0])
+				synctest.Wait()
+				w.values(0, "n", c.want)
+			})
+		})
+	}
+}
+
+// A retry of what ended a process begins where it ended: it need not be found a second time among all that was in flight.
+func TestARetryOfWhatEndedAProcessGoesOneByOne(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{ReadWait: time.Hour})
+		p, _ := w.plugin("p", fakeplugin.Counter("n", "a"))
+		p.Add(fakeplugin.Crash(fakeplugin.AtEvent).Seq(5))
+		w.append(many(10, "a")...)
+		w.values(9, "n", "!faulted")
+		before := p.Counts().Deaths
+		b, err := w.s.Retry(t.Context())
+		if err != nil || b.Unavailable["n"].FailedAt != 5 {
+			t.Errorf("%+v, %v", b, err)
+		}
+		if n := p.Counts().Deaths - before; n != 2 {
+			t.Errorf("the retry ended %d processes, want the two that convict", n)
+		}
+	})
+}
+
+func TestReleasedCellsAreDropped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{})
+		p := w.fake(fakeplugin.Counter("n", "a"), fakeplugin.Counter("m", "a"))
+		gs := w.register("p", p.Definitions()...)
+		w.append("a")
+		w.values(0, "n", "1", "m", "1")
+		gs[0].Release()
+		synctest.Wait()
+		w.append("a")
+		w.values(1, "m", "2")
+		if c := p.Counts(); c.Opened != 2 || c.Dropped != 1 {
+			t.Errorf("%d cells were opened and %d dropped", c.Opened, c.Dropped)
+		}
+	})
+}
+
+// A look into the past says why a plugin cannot be asked.
+func TestThePastOfAPluginThatIsAwaySaysWhy(t *testing.T) {
+	w := given(t, Options{})
+	p := w.fake(fakeplugin.Counter("n", "a"))
+	g := w.register("p", p.Definitions()...)[0]
+	w.append("a")
+	g.Suspend(Parked, "it was parked")
+	b, err := w.s.SnapshotAt(t.Context(), 0)
+	if u := b.Unavailable["n"]; err != nil || u.Code != Parked || u.Message != "it was parked" || u.Seq != -1 {
+		t.Errorf("%+v, %v", b, err)
+	}
+}

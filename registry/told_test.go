@@ -376,3 +376,26 @@ func TestAReaderWaitsForNoKeyThatHasFailed(t *testing.T) {
 		}
 	})
 }
+
+// What has been told of a session that goes cold is still heard.
+func TestAListenerHearsTheLastOfASessionThatGoesCold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{})
+		w.register("p", fakeplugin.Counter("n", "a"), fakeplugin.Counter("m", "a"))
+		busy := make(chan struct{})
+		var heard []string
+		defer w.r.OnChange(func(c Change) {
+			<-busy
+			heard = append(heard, line(c))
+		})()
+		w.append("a")
+		synctest.Wait()
+		w.append("a")
+		w.s.Detach(false)
+		close(busy)
+		synctest.Wait()
+		if !contains(heard, "s n@1=2") || !contains(heard, "s m@1=2") {
+			t.Errorf("heard %q", heard)
+		}
+	})
+}
