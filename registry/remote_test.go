@@ -778,11 +778,15 @@ func TestARetryOfWhatEndedAProcessGoesOneByOne(t *testing.T) {
 		p, _ := w.plugin("p", fakeplugin.Counter("n", "a"))
 		p.Add(fakeplugin.Crash(fakeplugin.AtEvent).Seq(5))
 		w.append(many(10, "a")...)
+		synctest.Wait()
 		w.values(9, "n", "!faulted")
 		before := p.Counts().Deaths
-		b, err := w.s.Retry(t.Context())
-		if err != nil || b.Unavailable["n"].FailedAt != 5 {
-			t.Errorf("%+v, %v", b, err)
+		if _, err := w.s.Retry(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if b := w.values(9, "n", "!faulted"); b.Unavailable["n"].FailedAt != 5 {
+			t.Errorf("%+v", b.Unavailable["n"])
 		}
 		if n := p.Counts().Deaths - before; n != 2 {
 			t.Errorf("the retry ended %d processes, want the two that convict", n)

@@ -205,6 +205,53 @@ func TestPartsThatOnlyEncodingJSONKnowsAreEncoded(t *testing.T) {
 	}
 }
 
+// TestEveryKindOfValueIsToldApart has, for each kind that is walked, values of which no two are the same as JSON. One that is taken for
+// another is a change of the state that is lost.
+func TestEveryKindOfValueIsToldApart(t *testing.T) {
+	yes, no := true, false
+	one, two := 1, 2
+	inner := &one
+	type omits struct {
+		A int    `json:"a,omitempty"`
+		B *int   `json:"b,omitzero"`
+		C []int  `json:"c,omitempty"`
+		D []int  `json:"d,omitzero"`
+		E [1]int `json:"e,omitempty"`
+		F [1]int `json:"f,omitzero"`
+	}
+	type short [2]uint8
+	for _, values := range []any{
+		[]bool{true, false}, []int{0, 1, -1, 256}, []int8{0, 1, -1}, []int16{0, 1, -1}, []int32{0, 1, -1, 1 << 16}, []int64{0, 1, -1, 1 << 32, math.MinInt64},
+		[]uint{0, 1, 256}, []uint8{0, 1}, []uint16{0, 1, 256}, []uint32{0, 1, 1 << 16}, []uint64{0, 1, 1 << 32, math.MaxUint64},
+		[]float32{0, 1, -1, 0.5}, []float64{0, 1, 2, -1, 0.5, math.SmallestNonzeroFloat64, math.MaxFloat64}, []string{"", "a", "b", "ab", "\x00"},
+		[]*bool{nil, &yes, &no}, []**int{nil, &inner}, []*int{nil, &one, &two},
+		[][]int{nil, {}, {0}, {1}, {0, 0}, {0, 1}, {1, 0}}, [][]bool{{true, false}, {false, true}}, []short{{0, 1}, {1, 0}, {1, 1}},
+		[]map[string]bool{nil, {}, {"a": true}, {"a": false}, {"b": true}, {"a": true, "b": false}, {"a": false, "b": true}},
+		[]map[int8]int{{1: 2}, {2: 1}, {-1: 2}}, []map[uint64]string{{1: "a"}, {2: "a"}},
+		[]omits{{}, {A: 1}, {B: &one}, {B: &two}, {C: []int{1}}, {D: []int{}}, {D: []int{1}}, {E: [1]int{1}}, {F: [1]int{1}}},
+		[]struct{ A, B bool }{{}, {A: true}, {B: true}, {true, true}},
+		[]struct{ A, B string }{{"a", ""}, {"", "a"}},
+	} {
+		all := reflect.ValueOf(values)
+		f := newFingerprinter(all.Type().Elem())
+		if f.members == nil {
+			t.Errorf("%s is not walked; nothing would be shown", all.Type().Elem())
+		}
+		seen := map[uint64]any{}
+		for i := range all.Len() {
+			v := all.Index(i).Interface()
+			sum, again := fingerprintOf(t, f, v), fingerprintOf(t, f, v)
+			if sum != again {
+				t.Errorf("%T %v has two fingerprints", v, v)
+			}
+			if other, ok := seen[sum]; ok {
+				t.Errorf("%T %v has the fingerprint of %v", v, v, other)
+			}
+			seen[sum] = v
+		}
+	}
+}
+
 // twins is a struct of two fields with one name, which vet would not let through.
 func twins(n int) any {
 	f := func(name string) reflect.StructField {
