@@ -58,13 +58,14 @@ func TestALongValueDoesNotMakeALongReason(t *testing.T) {
 }
 
 func TestPlacesInAPayloadAreWrittenAsPaths(t *testing.T) {
-	data := json.RawMessage(`{"todos":[{"content":"a"},{"content":7}],"byID":{"2":{"n":"x"}},"deep":[[0,[1]]]}`)
+	data := json.RawMessage(`{"todos":[{"content":"a"},{"content":7}],"byID":{"2":{"n":"x"}},"deep":[[0,[1]]],"maps":[{"1":"x"}]}`)
 	for place, want := range map[string]string{
 		"":                "$.data",
 		"todos":           "$.data.todos",
 		"todos.1.content": "$.data.todos[1].content",
 		"byID.2.n":        `$.data.byID["2"].n`,
 		"deep.0.1.0":      "$.data.deep[0][1][0]",
+		"maps.0.1":        `$.data.maps[0]["1"]`,
 		"gone.3.x":        `$.data.gone["3"].x`,
 		"odd key.x":       `$.data["odd key"].x`,
 		"todos.9.x":       "$.data.todos[9].x",
@@ -222,5 +223,32 @@ func sameAsStandard(t *testing.T, typ reflect.Type, text string) {
 		t.Errorf("%s into %s: error %v, encoding/json %v", text, typ, err, wantErr)
 	case err == nil && !reflect.DeepEqual(got.Interface(), want.Interface()):
 		t.Errorf("%s into %s: got %+v, encoding/json %+v", text, typ, got.Elem(), want.Elem())
+	}
+}
+
+var errUnread = errors.New("cannot be read")
+
+// reader reads itself: null too, and never "no".
+type reader struct{ text string }
+
+func (r *reader) UnmarshalJSON(raw []byte) error {
+	if r.text = string(raw); r.text == `"no"` {
+		return errUnread
+	}
+	return nil
+}
+
+// A payload that reads itself decides what it takes, and what it says reaches who looks for it.
+func TestAPayloadThatReadsItself(t *testing.T) {
+	h := On(func(_ string, r reader) string { return r.text })
+	for data, want := range map[string]string{`null`: `null`, `{"a":1}`: `{"a":1}`} {
+		if got, changed, err := h.apply("", &Event{Type: "t", Data: json.RawMessage(data)}); err != nil || !changed || got != want {
+			t.Errorf("%s: got %s, %v, %v", data, got, changed, err)
+		}
+	}
+	got, changed, err := h.apply("before", &Event{Type: "t", Seq: 3, Data: json.RawMessage(`"no"`)})
+	var wrong *PayloadError
+	if !errors.Is(err, errUnread) || !errors.As(err, &wrong) || wrong.Seq != 3 || wrong.Type != "t" || changed || got != "before" {
+		t.Errorf("got %s, %v, %v", got, changed, err)
 	}
 }

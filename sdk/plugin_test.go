@@ -39,21 +39,81 @@ func echo(name string) sdk.Tool[tick, tick] {
 	return sdk.Tool[tick, tick]{Name: name, Call: func(_ context.Context, _ *sdk.Call, t tick) (tick, error) { return t, nil }}
 }
 
+// elsewhere is a unit that a plugin has nothing to fold with.
+type elsewhere struct{}
+
+func (elsewhere) Definition() (unit.Definition, error) {
+	d, err := ticks("a").Definition()
+	d.Inline, d.Instance = nil, &unit.Local{}
+	return d, err
+}
+
+func TestAPluginOfAnyRightNameStarts(t *testing.T) {
+	for _, name := range []string{"azAZ09._-", "x", strings.Repeat("x", 64)} {
+		running, err := sdk.Plugin{Name: name}.Start(sdk.StartOptions{})
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if err := running.Stop(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestWhatAToolLacksIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		tool sdk.AnyTool
+		rule string
+	}{
+		"no Call":              {sdk.Tool[tick, tick]{Name: "a"}, "call"},
+		"no Call, raw":         {sdk.RawTool{Name: "a", ArgumentSchema: json.RawMessage("{}")}, "call"},
+		"no object":            {sdk.Tool[[]int, tick]{Name: "a", Call: func(context.Context, *sdk.Call, []int) (tick, error) { return tick{}, nil }}, "argument-schema"},
+		"a schema that is off": {sdk.Tool[tick, tick]{Name: "a", ArgumentSchema: json.RawMessage("5"), Call: echo("a").Call}, "argument-schema"},
+	} {
+		_, err := c.tool.Definition()
+		var wrong *unit.ToolError
+		if !errors.As(err, &wrong) || wrong.Rule != c.rule || wrong.Name != "a" {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Schemas that are written by hand are kept.
+func TestSchemasOfAToolThatAreWrittenByHandAreKept(t *testing.T) {
+	tool := echo("a")
+	tool.ArgumentSchema, tool.ResultSchema = json.RawMessage(`{"type":"object","title":"arguments"}`), json.RawMessage(`{"title":"result"}`)
+	def, err := tool.Definition()
+	if err != nil || string(def.ArgumentSchema) != string(tool.ArgumentSchema) || string(def.ResultSchema) != string(tool.ResultSchema) {
+		t.Errorf("%s, %s, %v", def.ArgumentSchema, def.ResultSchema, err)
+	}
+	def, err = echo("a").Definition()
+	if err != nil || def.ResultSchema == nil {
+		t.Errorf("%s, %v", def.ResultSchema, err)
+	}
+}
+
 func TestAPluginThatIsWrongInItselfDoesNotStart(t *testing.T) {
 	for name, p := range map[string]sdk.Plugin{
-		"no name":                        {},
-		"a name with a space":            {Name: "a b"},
-		"a type owned twice":             {Name: "p", Owns: []sdk.OwnedEvent{sdk.Owns[tick]("t"), sdk.Owns[tick]("t")}},
-		"an owned event without a type":  {Name: "p", Owns: []sdk.OwnedEvent{sdk.Owns[tick]("")}},
-		"a payload without a schema":     {Name: "p", Owns: []sdk.OwnedEvent{sdk.Owns[chan int]("t")}},
-		"a schema that does not compile": {Name: "p", Owns: []sdk.OwnedEvent{{Type: "t", Schema: json.RawMessage(`{"type":7}`)}}},
-		"a unit that is refused":         {Name: "p", Units: []sdk.Unit{ticks("a key with spaces")}},
-		"a key offered twice":            {Name: "p", Units: []sdk.Unit{ticks("a"), ticks("a")}},
-		"a tool that is refused":         {Name: "p", Tools: []sdk.AnyTool{echo("a b")}},
-		"a name of a tool twice":         {Name: "p", Tools: []sdk.AnyTool{echo("a"), echo("a")}},
-		"a tool without Call":            {Name: "p", Tools: []sdk.AnyTool{sdk.Tool[tick, tick]{Name: "a"}}},
-		"a raw tool without Call":        {Name: "p", Tools: []sdk.AnyTool{sdk.RawTool{Name: "a", ArgumentSchema: json.RawMessage("{}")}}},
-		"a tool without an object":       {Name: "p", Tools: []sdk.AnyTool{sdk.Tool[[]int, tick]{Name: "a", Call: func(context.Context, *sdk.Call, []int) (tick, error) { return tick{}, nil }}}},
+		"no name":                              {},
+		"a name with a space":                  {Name: "a b"},
+		"a name with a slash":                  {Name: "a/b"},
+		"a name of letters of others":          {Name: "ä"},
+		"a name that is too long":              {Name: strings.Repeat("x", 65)},
+		"a unit that folds elsewhere":          {Name: "p", Units: []sdk.Unit{elsewhere{}}},
+		"a tool of a result without a schema":  {Name: "p", Tools: []sdk.AnyTool{sdk.Tool[tick, chan int]{Name: "a", Call: func(context.Context, *sdk.Call, tick) (chan int, error) { return nil, nil }}}},
+		"a tool of arguments without a schema": {Name: "p", Tools: []sdk.AnyTool{sdk.Tool[struct{ C chan int }, tick]{Name: "a", Call: func(context.Context, *sdk.Call, struct{ C chan int }) (tick, error) { return tick{}, nil }}}},
+		"a type owned twice":                   {Name: "p", Owns: []sdk.OwnedEvent{sdk.Owns[tick]("t"), sdk.Owns[tick]("t")}},
+		"an owned event without a type":        {Name: "p", Owns: []sdk.OwnedEvent{sdk.Owns[tick]("")}},
+		"a payload without a schema":           {Name: "p", Owns: []sdk.OwnedEvent{sdk.Owns[chan int]("t")}},
+		"a schema that does not compile":       {Name: "p", Owns: []sdk.OwnedEvent{{Type: "t", Schema: json.RawMessage(`{"type":7}`)}}},
+		"a unit that is refused":               {Name: "p", Units: []sdk.Unit{ticks("a key with spaces")}},
+		"a key offered twice":                  {Name: "p", Units: []sdk.Unit{ticks("a"), ticks("a")}},
+		"a tool that is refused":               {Name: "p", Tools: []sdk.AnyTool{echo("a b")}},
+		"a name of a tool twice":               {Name: "p", Tools: []sdk.AnyTool{echo("a"), echo("a")}},
+		"a tool without Call":                  {Name: "p", Tools: []sdk.AnyTool{sdk.Tool[tick, tick]{Name: "a"}}},
+		"a raw tool without Call":              {Name: "p", Tools: []sdk.AnyTool{sdk.RawTool{Name: "a", ArgumentSchema: json.RawMessage("{}")}}},
+		"a tool without an object":             {Name: "p", Tools: []sdk.AnyTool{sdk.Tool[[]int, tick]{Name: "a", Call: func(context.Context, *sdk.Call, []int) (tick, error) { return tick{}, nil }}}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			if running, err := p.Start(sdk.StartOptions{}); err == nil {

@@ -117,6 +117,10 @@ func TestAToolThatGivesWhatItMustNotIsAnErrorResultAndInTheLog(t *testing.T) {
 			t.Errorf("%s: the log says %q", name, log)
 		}
 	}
+	most := slices.Repeat([]unit.ToolEvent{{Type: "test/any", Data: json.RawMessage("1")}}, unit.MaxToolEvents)
+	if r, _, err := called(t, raw(unit.ToolResult{Text: strings.Repeat("x", unit.MaxToolText), Events: most}, ""), unit.ToolCall{}); err != nil || len(r.Events) != len(most) {
+		t.Errorf("as much as is allowed: %d events, %v", len(r.Events), err)
+	}
 	// What JSON cannot carry never becomes an event.
 	if _, _, err := called(t, calling(func(c *sdk.Call) { c.Append("test/any", func() {}) }), unit.ToolCall{}); err == nil {
 		t.Error("an event of a function is taken")
