@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/foldhost/foldhost/api"
 	"github.com/foldhost/foldhost/client"
 )
 
@@ -120,4 +121,89 @@ func TestInProcess(t *testing.T) {
 			t.Errorf("a request of an ended context gives %v", err)
 		}
 	})
+}
+
+// A body that stands still holds nobody: neither a handler that has waited long enough, nor one whose request is over. Where closing it does not end a read of it, only what reads it stays.
+func TestInProcessABodyThatStandsStill(t *testing.T) {
+	type body struct {
+		io.Reader
+		io.Closer
+	}
+	for name, closes := range map[string]bool{"one that can be closed": true, "one that cannot": false} {
+		t.Run(name, func(t *testing.T) {
+			send := func(ctx context.Context, h http.HandlerFunc) (*http.Response, error) {
+				from, to := io.Pipe()
+				t.Cleanup(func() { to.Close() })
+				given := body{from, from}
+				if !closes {
+					given.Closer = io.NopCloser(nil)
+				}
+				r, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://in.process/", given)
+				if err != nil {
+					t.Fatal(err)
+				}
+				go io.WriteString(to, "a part")
+				return (&http.Client{Transport: client.InProcess(h)}).Do(r)
+			}
+			res, err := send(t.Context(), func(w http.ResponseWriter, r *http.Request) {
+				conn := http.NewResponseController(w)
+				part := make([]byte, 6)
+				if _, err := io.ReadFull(r.Body, part); err != nil || string(part) != "a part" {
+					t.Errorf("%q %v", part, err)
+				}
+				if err := conn.SetReadDeadline(time.Now()); err != nil {
+					t.Error(err)
+				}
+				_, err := r.Body.Read(part)
+				if !errors.Is(err, os.ErrDeadlineExceeded) {
+					t.Errorf("the handler hears %v", err)
+				}
+				w.WriteHeader(http.StatusRequestTimeout)
+			})
+			if err != nil || res.StatusCode != http.StatusRequestTimeout {
+				t.Fatal(res, err)
+			}
+			res.Body.Close()
+
+			ctx, cancel := context.WithCancel(t.Context())
+			ended, answered := make(chan error), make(chan struct{})
+			go func() {
+				defer close(answered)
+				_, err := send(ctx, func(_ http.ResponseWriter, r *http.Request) {
+					_, err := io.CopyN(io.Discard, r.Body, 6)
+					cancel()
+					if err == nil {
+						_, err = r.Body.Read(make([]byte, 1))
+					}
+					ended <- err
+				})
+				if !errors.Is(err, context.Canceled) {
+					t.Errorf("the request gives %v", err)
+				}
+			}()
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("the handler hears %v", err)
+			}
+			<-answered
+		})
+	}
+}
+
+// The same through a server that waits for its requests when it is closed.
+func TestInProcessAnImportThatStandsStillIsNotWaitedFor(t *testing.T) {
+	s := serve(t, nil, api.Options{})
+	from, to := io.Pipe()
+	defer to.Close()
+	ctx, cancel := context.WithCancel(t.Context())
+	begun := make(chan struct{})
+	go func() {
+		io.WriteString(to, `{"type":"session","version":0,"id":"s","createdAt":1}`+"\n")
+		close(begun)
+		<-ctx.Done()
+	}()
+	go func() { <-begun; cancel() }()
+	if _, err := s.inProcess().Import(ctx, io.MultiReader(from), client.ImportOptions{}); !errors.Is(err, context.Canceled) {
+		t.Errorf("it gives %v", err)
+	}
+	s.close()
 }
