@@ -13,7 +13,7 @@
 // checkpoint rows and the lists of what is still to be swept. Payload bytes are stored as they came. Each
 // record carries a CRC-32C over what it means, which is compared when it is read: damage is a *eventlog.CorruptError with the place, never a wrong answer. Lists leave out a log whose
 // header or head is damaged, and log that they do. foldhost.lock is held
-// by the owner and names its pid; a lock dies with its process.
+// by the owner and names its pid; a lock dies with its process. foldhost.reserve holds nothing but room for a start on a full disk.
 //
 // A creation of more than some thousand events is staged: its events are committed in parts, seen by nobody, and the log appears with the last
 // commit. Its events then stand in the order of that commit, which table bulks remembers. A deletion takes the log

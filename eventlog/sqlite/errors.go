@@ -8,6 +8,8 @@ import (
 	"io/fs"
 
 	sqlite3 "github.com/ncruces/go-sqlite3"
+
+	"github.com/foldhost/foldhost/eventlog"
 )
 
 // LockedError: another process, or another store of this one, owns the directory.
@@ -147,6 +149,23 @@ func isDB(err error) bool {
 func damage(err error) bool {
 	return errors.Is(err, sqlite3.CORRUPT) || errors.Is(err, sqlite3.NOTADB) || errors.Is(err, sqlite3.IOERR_SHORT_READ) ||
 		errors.Is(err, sqlite3.IOERR_CORRUPTFS) || errors.Is(err, sqlite3.IOERR_DATA)
+}
+
+// isFull says whether there was no room for something: by what the disk said, if it said anything, and else by what the engine did. The index of the WAL, which holds nothing of its own, is asked for in another
+// way, and what the system says of that is lost.
+func isFull(fault *diskFault, err error) bool {
+	if fault != nil {
+		return fault.full()
+	}
+	return errors.Is(err, sqlite3.FULL) || noRoom(err) || errors.Is(err, sqlite3.IOERR_SHMSIZE) || errors.Is(err, sqlite3.IOERR_SHMMAP) || errors.Is(err, sqlite3.IOERR_SHMOPEN)
+}
+
+// diskFull is the error for it.
+func diskFull(fault *diskFault, err error) error {
+	if fault != nil {
+		err = fault
+	}
+	return &eventlog.DiskFullError{Cause: err}
 }
 
 // readError turns what a read met into what its caller can use.

@@ -144,8 +144,8 @@ func files(t testing.TB, dir string) map[string]string {
 	}
 	all := map[string]string{}
 	for _, e := range entries {
-		// The lock names its last owner, and the index of the WAL is made anew by whoever opens it.
-		if e.Name() == lockName || strings.HasSuffix(e.Name(), "-shm") {
+		// The lock names its last owner, the reserve holds nothing, and the index of the WAL is made anew by whoever opens it.
+		if e.Name() == lockName || e.Name() == reserveName || strings.HasSuffix(e.Name(), "-shm") {
 			continue
 		}
 		data, err := os.ReadFile(filepath.Join(dir, e.Name()))

@@ -29,7 +29,7 @@ func acquire(dir string) (*lock, error) {
 		return nil, dirError(dir, err)
 	}
 	l := &lock{file: f}
-	if err := l.sign(""); err != nil {
+	if err := l.sign(""); err != nil && !noRoom(err) {
 		_ = l.release()
 		return nil, dirError(dir, err)
 	}
@@ -59,17 +59,26 @@ func lockDead(f *os.File) error {
 }
 
 // sign writes who the owner is, over what one before has written: the pid and, once there is one, the URL, a line each. It is for people, errors and those who
-// look for a running host; nothing here depends on it. Emptied first, so that nobody reads the pid of one owner with the URL of another.
+// look for a running host; nothing here depends on it. It is blotted out first, so that nobody reads the pid of one owner with the URL of another, and not emptied: on a full disk another would take
+// the place.
 func (l *lock) sign(url string) error {
 	text := strconv.Itoa(os.Getpid()) + "\n"
 	if url != "" {
 		text += url + "\n"
 	}
-	if err := l.file.Truncate(0); err != nil {
+	info, err := l.file.Stat()
+	if err != nil {
 		return err
 	}
-	_, err := l.file.WriteAt([]byte(text), 0)
-	return err
+	if old := min(info.Size(), maxOwner); old > 0 {
+		if _, err := l.file.WriteAt(make([]byte, old), 0); err != nil {
+			return err
+		}
+	}
+	if _, err := l.file.WriteAt([]byte(text), 0); err != nil {
+		return err
+	}
+	return l.file.Truncate(int64(len(text)))
 }
 
 // release lets go of the lock. The file stays: taking it away would let two processes lock two files of one name.

@@ -22,6 +22,7 @@ func end(s *Store) {
 	s.writer.end()
 	s.failed.CompareAndSwap(nil, &eventlog.ReadOnlyError{})
 	_ = s.teardown()
+	_ = s.lock.release()
 }
 
 func TestWhatWasAcknowledgedIsThereAfterAStart(t *testing.T) {

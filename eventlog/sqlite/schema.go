@@ -9,9 +9,10 @@ import (
 )
 
 const (
-	// dbName, lockName: the files of a data directory. SQLite puts foldhost.db-wal and foldhost.db-shm beside the first.
-	dbName   = "foldhost.db"
-	lockName = "foldhost.lock"
+	// The files of a data directory. SQLite puts foldhost.db-wal and foldhost.db-shm beside the first.
+	dbName      = "foldhost.db"
+	lockName    = "foldhost.lock"
+	reserveName = "foldhost.reserve"
 
 	// applicationID stands in the header of the database, which tells ours from others: "Fold" in ASCII.
 	applicationID = 0x466f6c64

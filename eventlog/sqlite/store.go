@@ -27,6 +27,7 @@ type Store struct {
 
 	disk    *disk
 	lock    *lock
+	reserve reserve
 	writer  *writer
 	readers *pool
 
@@ -74,14 +75,36 @@ func Open(ctx context.Context, dir string, o Options) (*Store, error) {
 	if s.lock, err = acquire(dir); err != nil {
 		return nil, err
 	}
-	s.disk = newDisk(o.base)
-	err = contained(func() error { return s.open(o) })
-	if err != nil {
-		s.teardown()
-		return nil, s.openError(err)
+	s.reserve = reserveOf(dir)
+	err = s.tryOpen(o)
+	full, isFull := errors.AsType[*eventlog.DiskFullError](err)
+	for isFull && s.reserve.give() {
+		if err = s.tryOpen(o); err == nil {
+			s.log.Warn("the disk is full: the store was opened in the room that it keeps for that, and takes changes when there is more", "dir", dir)
+			s.reserve.hold() // What is left, which those who append would take at once.
+		}
+		full, isFull = errors.AsType[*eventlog.DiskFullError](err)
 	}
+	if isFull {
+		err = noStart(dir, full.Cause)
+	}
+	if err != nil {
+		return nil, errors.Join(err, s.lock.release())
+	}
+	s.reserve.keep()
 	go s.writer.work()
 	return s, nil
+}
+
+// tryOpen opens the store, or leaves nothing open but the lock.
+func (s *Store) tryOpen(o Options) error {
+	s.disk, s.readers, s.writer = newDisk(o.base), nil, nil
+	err := contained(func() error { return s.open(o) })
+	if err != nil {
+		err = s.openError(err)
+		_ = s.teardown()
+	}
+	return err
 }
 
 func (s *Store) open(o Options) error {
@@ -144,8 +167,8 @@ func (s *Store) openError(err error) error {
 	}
 	fault := s.disk.take()
 	switch {
-	case fault != nil && fault.full() || errors.Is(err, sqlite3.FULL):
-		return &eventlog.DiskFullError{Cause: err}
+	case isFull(fault, err):
+		return diskFull(fault, err)
 	case fault != nil:
 		return dirError(s.dir, fault)
 	case errors.Is(err, sqlite3.CANTOPEN) || errors.Is(err, sqlite3.READONLY) || errors.Is(err, sqlite3.PERM):
@@ -203,10 +226,12 @@ func (s *Store) Close() error {
 	s.life.mu.Unlock()
 	s.life.calls.Wait()
 	s.writer.end()
-	return s.teardown()
+	err := s.teardown()
+	s.reserve.hold() // Where it was given up: the WAL has left some room.
+	return errors.Join(err, s.lock.release())
 }
 
-// teardown closes what is open. Of a store that has failed nothing more is written.
+// teardown closes what is open but the lock. Of a store that has failed nothing more is written.
 func (s *Store) teardown() error {
 	var errs []error
 	if s.readers != nil {
@@ -216,5 +241,5 @@ func (s *Store) teardown() error {
 		errs = append(errs, contained(s.writer.close))
 	}
 	s.disk.close()
-	return errors.Join(append(errs, s.lock.release())...)
+	return errors.Join(errs...)
 }

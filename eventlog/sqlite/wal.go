@@ -59,6 +59,7 @@ func (w *writer) takeOver(mode sqlite3.CheckpointMode) bool {
 	case err == nil && pages == folded:
 		// The next commit starts the WAL over.
 		w.pages, w.tried = 0, 0
+		w.s.reserve.keep() // There may be room again.
 		return true
 	case err == nil, errors.Is(err, sqlite3.BUSY):
 	default:

@@ -422,15 +422,10 @@ func (w *writer) transaction(f func() error) error {
 func (w *writer) failure(err error) error {
 	fault := w.s.disk.take()
 	switch {
-	case fault != nil && fault.full():
-		return &eventlog.DiskFullError{Cause: fault}
+	case isFull(fault, err):
+		return diskFull(fault, err)
 	case fault != nil:
 		return w.stop(fault)
-	case errors.Is(err, sqlite3.FULL), noRoom(err):
-		return &eventlog.DiskFullError{Cause: err}
-	case errors.Is(err, sqlite3.IOERR_SHMSIZE), errors.Is(err, sqlite3.IOERR_SHMMAP), errors.Is(err, sqlite3.IOERR_SHMOPEN):
-		// The index of the WAL, which holds nothing of its own, could not grow.
-		return &eventlog.DiskFullError{Cause: err}
 	case errors.Is(err, sqlite3.BUSY), errors.Is(err, sqlite3.LOCKED):
 		return &BusyError{Path: w.s.path, Err: err} // it may let go
 	}
@@ -462,14 +457,21 @@ func (w *writer) settle() error {
 	if err := w.c.exec("PRAGMA synchronous = FULL"); err != nil {
 		return err
 	}
-	if err := w.c.transaction(func() error { return w.c.setMeta(metaRunning, "") }); err != nil {
+	w.s.disk.take()
+	mark := func() error { return w.c.transaction(func() error { return w.c.setMeta(metaRunning, "") }) }
+	err := mark()
+	if err != nil && isFull(w.s.disk.take(), err) && w.s.reserve.give() {
+		err = mark()
+		w.s.reserve.hold() // For the next start, before the database takes what is left.
+	}
+	if err != nil {
 		return err
 	}
 	crashpoint.Reach("close")
 	if _, _, err := w.c.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE); err != nil {
 		return doing("taking the WAL over into the database", err)
 	}
-	_, err := w.c.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, false)
+	_, err = w.c.Config(sqlite3.DBCONFIG_NO_CKPT_ON_CLOSE, false)
 	return doing("configuring the connection", err)
 }
 

@@ -154,12 +154,12 @@ func made(t *testing.T) string {
 	return data
 }
 
-// contents are all files below a directory, but for those that every start writes: the lock, and what the engine keeps beside a database that it has looked at and that holds nothing.
+// contents are all files below a directory, but for those that every start writes: the lock, the room for a start on a full disk, and what the engine keeps beside a database that it has looked at and that holds nothing.
 func contents(t *testing.T, dir string) string {
 	t.Helper()
 	var all strings.Builder
 	err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() || d.Name() == "foldhost.lock" {
+		if err != nil || d.IsDir() || d.Name() == "foldhost.lock" || d.Name() == "foldhost.reserve" {
 			return err
 		}
 		text, err := os.ReadFile(path)
