@@ -49,6 +49,9 @@ type Instance struct {
 	// sent are the jobs with a message in flight.
 	sent int
 	next uint64
+	// unanswered counts the jobs whose done has not returned, late ones too; silent is told when there are none.
+	unanswered int
+	silent     *sync.Cond
 	// watchdog runs while there are flights.
 	watchdog *time.Timer
 	watching bool
@@ -84,6 +87,7 @@ func New(o Options) *Instance {
 		o.Deadline = defaultDeadline
 	}
 	in := &Instance{o: o, wake: make(chan struct{}, 1), flights: map[uint64]*flight{}, window: newWindow(o.Deadline), held: o.Held}
+	in.silent = sync.NewCond(&in.mu)
 	in.wg.Go(in.send)
 	in.wg.Go(in.receive)
 	return in
@@ -109,6 +113,7 @@ func (in *Instance) Submit(ctx context.Context, b unit.Batch, done func(unit.Rep
 		j.unwatch = context.AfterFunc(ctx, func() { in.expire(ctx, j) })
 	}
 	in.mu.Lock()
+	in.unanswered++
 	gone := in.gone
 	if gone == nil {
 		in.queue = append(in.queue, j)
@@ -144,8 +149,15 @@ func (in *Instance) Close(reason string) { in.end(&unit.GoneError{Reason: reason
 // ended before.
 func (in *Instance) Fail(why error) { in.end(why, true) }
 
-// Wait waits for the goroutines. The instance has ended then.
-func (in *Instance) Wait() { in.wg.Wait() }
+// Wait waits for the goroutines, and until everything that was submitted before is answered. The instance has ended then.
+func (in *Instance) Wait() {
+	in.wg.Wait()
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	for in.unanswered > 0 {
+		in.silent.Wait()
+	}
+}
 
 func (in *Instance) ring() {
 	select {
@@ -167,6 +179,11 @@ func (in *Instance) settle(j *job, r unit.Reply) {
 		j.unwatch()
 	}
 	j.done(r)
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.unanswered--; in.unanswered == 0 {
+		in.silent.Broadcast()
+	}
 }
 
 // end answers everything. The batches that took too long get a *unit.DeadlineError, where that is the reason; the others are lost with the

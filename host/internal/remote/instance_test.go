@@ -329,6 +329,43 @@ func TestACancelledBatchIsAnsweredAtOnceAndItsAnswerIsDropped(t *testing.T) {
 	})
 }
 
+// Given answers under way when the instance has ended, of a batch that came too late and of one whose caller gave up, then Wait waits for them.
+func TestWaitWaitsForEveryAnswer(t *testing.T) {
+	for name, begin := range map[string]func(r *rig, done func(unit.Reply)){
+		"to a batch that came too late": func(r *rig, done func(unit.Reply)) {
+			r.Close("closed")
+			r.Submit(context.Background(), unit.Batch{Cells: []unit.CellID{1}}, done)
+		},
+		"to one that was given up": func(r *rig, done func(unit.Reply)) {
+			ctx, cancel := context.WithCancel(context.Background())
+			r.Submit(ctx, unit.Batch{Cells: []unit.CellID{1}}, done)
+			cancel()
+			synctest.Wait()
+			r.Close("closed")
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := newRig(t)
+				release, waited := make(chan struct{}), make(chan struct{})
+				begin(r, func(unit.Reply) { <-release })
+				go func() {
+					r.Wait()
+					close(waited)
+				}()
+				synctest.Wait()
+				select {
+				case <-waited:
+					t.Error("it did not wait for the answer")
+				default:
+				}
+				close(release)
+				<-waited
+			})
+		})
+	}
+}
+
 func TestAPluginThatDoesNotReadHoldsUpNobody(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := newRig(t)
