@@ -190,7 +190,7 @@ func (f *File) verify(ctx context.Context, want string) error {
 		return err
 	}
 	if got := hex.EncodeToString(sum[:]); got != strings.ToLower(strings.TrimSpace(want)) {
-		return &FileError{Path: f.Path, Rule: FileChecksum, Remedy: "if the new file is the one you want: foldhost plugin lock",
+		return &FileError{Path: f.Path, Rule: FileChecksum, Remedy: "put the file back that was pinned, or pin this one if it is the one you want",
 			Reason: fmt.Sprintf("has SHA-256 %s, and %s is pinned", got, want)}
 	}
 	return nil
