@@ -23,7 +23,7 @@ type request struct {
 	path   string
 	query  url.Values
 	header http.Header
-	// body is JSON, and nil for none; stream is a body that can be sent only once.
+	// body is JSON, and nil for none; stream is a body of the caller's, which can be sent only once and is not closed.
 	body   []byte
 	stream io.Reader
 	// safe says that sending it twice is as good as once.
@@ -75,8 +75,11 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	at := c.base.JoinPath(r.path)
 	at.RawQuery = r.query.Encode()
 	body := r.stream
-	if r.body != nil {
+	switch _, closes := body.(io.Closer); {
+	case r.body != nil:
 		body = bytes.NewReader(r.body)
+	case closes:
+		body = io.NopCloser(body) // What is in memory closes nothing, and stays what it is: its length is known.
 	}
 	out, err := http.NewRequestWithContext(ctx, r.method, at.String(), body)
 	if err != nil {
@@ -121,9 +124,17 @@ func (c *Client) whole(doing string, res *http.Response) ([]byte, error) {
 	return body, nil
 }
 
-// open is send, again when that is safe. A body that is a stream is sent once.
+// tries is how often a request may be sent at most.
+func (c *Client) tries(r *request) int {
+	if r.stream != nil {
+		return 1
+	}
+	return c.o.Tries
+}
+
+// open is send, again when that is safe.
 func (c *Client) open(ctx context.Context, r *request) (res *http.Response, err error) {
-	err = c.again(ctx, r.safe, func() (err error) {
+	err = again(ctx, c.tries(r), r.safe, func() (err error) {
 		res, err = c.send(ctx, r)
 		return err
 	})
@@ -132,7 +143,7 @@ func (c *Client) open(ctx context.Context, r *request) (res *http.Response, err 
 
 // call gives the whole body of an answer, and its status.
 func (c *Client) call(ctx context.Context, r *request) (body []byte, status int, err error) {
-	err = c.again(ctx, r.safe, func() error {
+	err = again(ctx, c.tries(r), r.safe, func() error {
 		res, err := c.send(ctx, r)
 		if err != nil {
 			return err

@@ -38,7 +38,7 @@ func (i *Imported) UnmarshalJSON(text []byte) error {
 	return i.Session.UnmarshalJSON(text)
 }
 
-// Import makes a session of a log in the interchange form, whole or not at all. The log is not held in memory. It is sent once. Of an *Error Index says which event is
+// Import makes a session of a log in the interchange form, whole or not at all. The log is not held in memory. It is sent once, and not closed. Of an *Error Index says which event is
 // refused; it is nil for the header.
 func (c *Client) Import(ctx context.Context, log io.Reader, o ImportOptions) (i Imported, err error) {
 	r := &request{doing: "import a log", method: http.MethodPost, path: "/v1/import", stream: log}

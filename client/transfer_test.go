@@ -5,7 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -52,6 +55,41 @@ func TestAnImportThatBreaksOff(t *testing.T) {
 			if _, err := c.Get(bounded(t), "s"); code(err) != client.CodeSessionNotFound {
 				t.Errorf("%s: afterwards there is a session: %v", name, err)
 			}
+		}
+	}
+}
+
+// A log is read once, so it is sent once: the error is that of the first try, and the file is its owner's to close.
+func TestAnImportToNobody(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	nobody := "http://" + l.Addr().String()
+	l.Close()
+	file, err := os.Create(filepath.Join(t.TempDir(), "log.jsonl"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	tries := 0
+	_, err = dial(t, client.Options{URL: nobody, HTTP: &http.Client{Transport: carrier(func(r *http.Request) (*http.Response, error) {
+		tries++
+		return http.DefaultTransport.RoundTrip(r)
+	})}}).Import(bounded(t), file, client.ImportOptions{Key: "k"})
+	if op, ok := errors.AsType[*net.OpError](err); !ok || op.Op != "dial" || tries != 1 {
+		t.Errorf("after %d tries: %v", tries, err)
+	}
+	if _, err := file.Write([]byte("x")); err != nil {
+		t.Errorf("the file of the caller: %v", err)
+	}
+	s := serve(t, nil, api.Options{})
+	for name, c := range map[string]*client.Client{"over the network": s.client(), "in this process": s.inProcess()} {
+		if _, err := c.Import(bounded(t), file, client.ImportOptions{}); err == nil {
+			t.Errorf("%s: nothing is imported", name)
+		}
+		if _, err := file.Write([]byte("x")); err != nil {
+			t.Errorf("the file of the caller, %s: %v", name, err)
 		}
 	}
 }
