@@ -150,6 +150,9 @@ func small(t *testing.T, kind string) (disk string, fill func(free int64)) {
 // while there is no room, and are taken when there is. After the next full start, too.
 func TestAStartOnAFullDisk(t *testing.T) {
 	for _, kind := range []string{"tmpfs", "ext4"} {
+		if kind == "ext4" && testing.Short() {
+			continue // A second for each, of which most is mkfs.
+		}
 		for _, how := range []string{"closed", "died"} {
 			for _, d := range []Durability{Full, Relaxed} {
 				t.Run(fmt.Sprint(kind, " ", how, " ", d), func(t *testing.T) {
