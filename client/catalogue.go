@@ -28,6 +28,7 @@ type ToolContent struct {
 }
 
 // CallTool runs a tool for a session. arguments are as the Data of an Item. A Tool with RetryNever is asked once, however often the request has to be sent, unless Once.NoKey is set.
+// After CodePluginUnavailable no tool is asked again: it may have begun before its plugin ended, and what it does besides its answer may not bear being done twice.
 func (c *Client) CallTool(ctx context.Context, id, tool string, arguments any, o Once) (t ToolResult, err error) {
 	r, err := onSession(http.MethodPost, "call a tool for session %q", id, "/tools/"+url.PathEscape(tool))
 	if err != nil {
@@ -42,6 +43,7 @@ func (c *Client) CallTool(ctx context.Context, id, tool string, arguments any, o
 	f.raw("arguments", text)
 	r.body = f.body()
 	r.once(o)
+	r.final = CodePluginUnavailable // The tool may have been at work when its plugin ended: asked again, it would be at work once more.
 	_, err = c.json(ctx, r, &t)
 	return t, err
 }

@@ -6,7 +6,8 @@
 // # Sending again
 //
 // What failed in passing is sent again, with growing waits and Options.Tries times in all, where that is as good as sending it once: reading, detaching, verifying, and everything that writes into a
-// log or makes one, because each such request carries an idempotency key, by which the server knows it again. Deleting, retrying units and restarting plugins are sent again only if there was no
+// log or makes one, because each such request carries an idempotency key, by which the server knows it again. A tool whose plugin is not available is not called again, because it may
+// have begun. Deleting, retrying units and restarting plugins are sent again only if there was no
 // connection at all; a log that is imported is sent once, as it is read once. A program that must not write twice even if it is started anew keeps the key with what it writes, and gives it itself.
 //
 // # Streams

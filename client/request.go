@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
@@ -28,6 +29,8 @@ type request struct {
 	stream io.Reader
 	// safe says that sending it twice is as good as once.
 	safe bool
+	// final is a code after which it is not sent again, although it is one of those that pass.
+	final Code
 }
 
 func get(doing, path string) *request {
@@ -132,9 +135,17 @@ func (c *Client) tries(r *request) int {
 	return c.o.Tries
 }
 
+// mayPass says whether it may be sent again after an error. What is not safe may be where the server cannot have done it.
+func (r *request) mayPass(err error) bool {
+	if e, ok := errors.AsType[*Error](err); ok && r.final != "" && e.Code == r.final {
+		return false
+	}
+	return passing(err) && (r.safe || unsent(err))
+}
+
 // open is send, again when that is safe.
 func (c *Client) open(ctx context.Context, r *request) (res *http.Response, err error) {
-	err = again(ctx, c.tries(r), r.safe, func() (err error) {
+	err = again(ctx, c.tries(r), r.mayPass, func() (err error) {
 		res, err = c.send(ctx, r)
 		return err
 	})
@@ -143,7 +154,7 @@ func (c *Client) open(ctx context.Context, r *request) (res *http.Response, err 
 
 // call gives the whole body of an answer, and its status.
 func (c *Client) call(ctx context.Context, r *request) (body []byte, status int, err error) {
-	err = again(ctx, c.tries(r), r.safe, func() error {
+	err = again(ctx, c.tries(r), r.mayPass, func() error {
 		res, err := c.send(ctx, r)
 		if err != nil {
 			return err

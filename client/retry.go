@@ -52,11 +52,11 @@ func unsent(err error) bool {
 	return ok && op.Op == "dial"
 }
 
-// again runs try until it succeeds, fails for good, or has been run tries times. safe says that it may be run again although the server may have done it.
-func again(ctx context.Context, tries int, safe bool, try func() error) error {
+// again runs try until it succeeds, fails with what mayPass says is for good, or has been run tries times.
+func again(ctx context.Context, tries int, mayPass func(error) bool, try func() error) error {
 	for n := 1; ; n++ {
 		err := try()
-		if err == nil || n >= tries || ctx.Err() != nil || !passing(err) || !safe && !unsent(err) {
+		if err == nil || n >= tries || ctx.Err() != nil || !mayPass(err) {
 			return err
 		}
 		if pause(ctx, waitAfter(err, n)) != nil {

@@ -53,7 +53,7 @@ import {
  * and a TypeError for what is wrong before anything is sent.
  *
  * What failed in passing is sent again, with growing waits and `tries` times in all, where that is as good as sending it once: reading, detaching, verifying, and everything that writes into a log
- * or makes one, tools too, because each such request carries an idempotency key, by which the server knows it again. Deleting, importing, retrying units and restarting plugins are sent again only if
+ * or makes one, tools too, because each such request carries an idempotency key, by which the server knows it again. A tool whose plugin is not available is not called again, because it may have begun. Deleting, importing, retrying units and restarting plugins are sent again only if
  * there was no connection at all, which Node knows and browsers do not tell.
  */
 export class Client {
@@ -218,10 +218,15 @@ export class Client {
     return this.#sender.json({ ...this.#to(id, "verify session", "/verify"), safe: true }, options.signal);
   }
 
-  /** Runs a tool for a session. One with retryNever is asked once, however often the request has to be sent, unless idempotencyKey is null. */
+  /**
+   * Runs a tool for a session. One with retryNever is asked once, however often the request has to be sent, unless idempotencyKey is null. After plugin-unavailable no tool is asked again: it may have begun
+   * before its plugin ended, and what it does besides its answer may not bear being done twice.
+   */
   async callTool(id: string, tool: string, args: unknown, options: Once = {}): Promise<ToolResult> {
     const doing = `call tool ${quote(tool)} for session ${quote(id)}`;
     const r = post(doing, sessionPath(doing, id, `/tools/${segment(doing, tool)}`), { arguments: args });
+    // The tool may have been at work when its plugin ended: asked again, it would be at work once more.
+    r.final = "plugin-unavailable";
     return this.#sender.json(once(r, options.idempotencyKey), options.signal);
   }
 

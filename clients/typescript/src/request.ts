@@ -1,7 +1,7 @@
 import { Bytes } from "./bytes.js";
 import { AnswerError, FoldhostError, NetworkError, problemOf, textOf } from "./errors.js";
 import { LineSplitter, TooLongError } from "./lines.js";
-import { again, maxWait } from "./retry.js";
+import { again, maxWait, passing, unsent } from "./retry.js";
 
 /** Which server to talk to. */
 export interface ClientOptions {
@@ -34,6 +34,8 @@ export interface Request {
   body?: BodyInit;
   /** Sending it twice is as good as once. */
   safe: boolean;
+  /** A code after which it is not sent again, although it is one of those that pass. */
+  final?: string;
 }
 
 /** What is read of an answer that is no success: a problem has some hundred bytes. */
@@ -100,12 +102,12 @@ export class Sender {
 
   /** send, again when that is safe. */
   open(r: Request, signal: AbortSignal | undefined): Promise<Response> {
-    return again(this.#triesOf(r), r.safe, signal, () => this.send(r, signal));
+    return again(this.#triesOf(r), (err) => mayPass(r, err), signal, () => this.send(r, signal));
   }
 
   /** Sends a request, again when that is safe, and gives the body of the answer and its status. An empty body is undefined. */
   async call(r: Request, signal: AbortSignal | undefined): Promise<{ status: number; value: unknown }> {
-    const { status, text } = await again(this.#triesOf(r), r.safe, signal, async () => {
+    const { status, text } = await again(this.#triesOf(r), (err) => mayPass(r, err), signal, async () => {
       const res = await this.send(r, signal);
       return { status: res.status, text: await this.text(r.doing, res, signal) };
     });
@@ -261,6 +263,12 @@ async function start(res: Response): Promise<string> {
     reader.cancel().catch(() => undefined);
   }
   return text;
+}
+
+/** Whether a request may be sent again after an error. What is not safe may be where the server cannot have done it. */
+function mayPass(r: Request, err: unknown): boolean {
+  if (r.final !== undefined && err instanceof FoldhostError && err.code === r.final) return false;
+  return passing(err) && (r.safe || unsent(err));
 }
 
 /** A GET, which is safe. */

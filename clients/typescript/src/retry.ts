@@ -71,13 +71,13 @@ export function pause(ms: number, signal: AbortSignal | undefined): Promise<void
   });
 }
 
-/** Runs attempt until it succeeds, fails for good, or was run as often as is allowed. safe says that it may be run again although the server may have done it. */
-export async function again<T>(tries: number, safe: boolean, signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
+/** Runs attempt until it succeeds, fails with what mayPass says is for good, or was run as often as is allowed. */
+export async function again<T>(tries: number, mayPass: (err: unknown) => boolean, signal: AbortSignal | undefined, attempt: () => Promise<T>): Promise<T> {
   for (let n = 1; ; n++) {
     try {
       return await attempt();
     } catch (err) {
-      if (n >= tries || signal?.aborted || !passing(err) || (!safe && !unsent(err))) throw err;
+      if (n >= tries || signal?.aborted || !mayPass(err)) throw err;
       await pause(waitAfter(err, n), signal);
     }
   }
