@@ -32,6 +32,9 @@ type PluginOptions struct {
 	CacheDir string
 	// HealthEvery is how often each process is asked whether it serves; 0 is 10 s.
 	HealthEvery time.Duration
+
+	// frank is life.Spec.Frank of all of them.
+	frank bool
 }
 
 // plugins are the plugin processes of one host and what is known of them all together.
@@ -171,6 +174,7 @@ func (p *plugins) start(specs []planned, o PluginOptions, r *registry.Registry) 
 		}
 	}
 	for _, spec := range specs {
+		spec.Frank = o.frank
 		p.list = append(p.list, &instance{supervise.New(deps, spec.by, spec.Spec), spec})
 	}
 	p.changed()

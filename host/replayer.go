@@ -30,7 +30,13 @@ type Replayer struct {
 // NewReplayer makes a replayer and begins to start its plugins. Errors are those of Open. Close it.
 func NewReplayer(o ReplayerOptions) (*Replayer, error) {
 	store := spool.NewMany("")
-	h, err := Open(Options{Store: store, Logger: quiet(o.Logger), Plugins: o.Plugins})
+	plugins := o.Plugins
+	if plugins != nil {
+		own := *plugins
+		own.frank = true
+		plugins = &own
+	}
+	h, err := Open(Options{Store: store, Logger: quiet(o.Logger), Plugins: plugins})
 	if err != nil {
 		store.Close()
 		return nil, err

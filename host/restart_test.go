@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/foldhost/foldhost/host"
+	"github.com/foldhost/foldhost/host/config"
 	"github.com/foldhost/foldhost/registry"
 	"github.com/foldhost/foldhost/session"
 )
@@ -88,6 +89,59 @@ func TestAPluginThatDiesByItselfIsParked(t *testing.T) {
 	if p := plugin(t, h, "wrong"); !strings.Contains(p.Reason, "a panic in the background") {
 		t.Errorf("the reason is %q", p.Reason)
 	}
+}
+
+// TestValuesDoNotTellOfTheHost: why a plugin does not serve names its file and quotes what it wrote to stderr, for those who look at plugins; whoever reads values hears of neither.
+func TestValuesDoNotTellOfTheHost(t *testing.T) {
+	silent := func(t *testing.T, h *host.Host, s *session.Session, key string, code registry.UnavailableCode, never ...string) {
+		t.Helper()
+		eventually(t, "the value is missing", func() bool {
+			block, err := h.Snapshot(t.Context(), s)
+			if err != nil {
+				t.Fatal(err)
+			}
+			u := block.Unavailable[key]
+			for _, word := range never {
+				if strings.Contains(u.Message, word) {
+					t.Fatalf("whoever reads values hears %q", u.Message)
+				}
+			}
+			return u.Code == code && u.Message != ""
+		})
+	}
+	t.Run("its file is gone", func(t *testing.T) {
+		dir := t.TempDir()
+		file := filepath.Join(dir, "wrong")
+		program, err := os.ReadFile(wrong(t).Command)
+		if err == nil {
+			err = os.WriteFile(file, program, 0o700)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		h := openHost(t, plugs{"wrong": withQuick(config.Plugin{Command: file})})
+		s := newSession(t, h, "s")
+		pid := plugin(t, h, "wrong").Pid
+		if err := os.Remove(file); err != nil {
+			t.Skipf("a file that runs cannot be removed here: %v", err)
+		}
+		kill(t, pid)
+		eventually(t, "it is parked", func() bool { return plugin(t, h, "wrong").State == host.PluginParked })
+		step(t, s, 1)
+		silent(t, h, s, "sum", registry.Parked, dir, "exist")
+		if reason := plugin(t, h, "wrong").Reason; !strings.Contains(reason, file) {
+			t.Errorf("whoever looks at plugins hears %q", reason)
+		}
+	})
+	t.Run("it dies of an event", func(t *testing.T) {
+		h := openHost(t, plugs{"wrong": withQuick(wrong(t))})
+		s := newSession(t, h, "s")
+		poison(t, s, "goroutine")
+		silent(t, h, s, "count", registry.Faulted, "panic", "stderr")
+		if last := plugin(t, h, "wrong").LastError; !strings.Contains(last, "panic: poisoned in a goroutine") {
+			t.Errorf("whoever looks at plugins hears %q", last)
+		}
+	})
 }
 
 func TestAUnitThatGoesIsReleased(t *testing.T) {

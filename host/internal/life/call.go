@@ -55,7 +55,7 @@ func (l *Life) callFailed(ctx context.Context, err error) error {
 	case codes.DeadlineExceeded:
 		return &unit.DeadlineError{Reason: fmt.Sprintf("the tool did not end within %v", l.limits.Tool)}
 	case codes.Unavailable, codes.Canceled:
-		if why := l.Obituary(); why != "" {
+		if why := l.obituary(true); why != "" { // For those who administer the host; others are told that it does not answer.
 			return &unit.GoneError{Reason: why}
 		}
 		return &unit.GoneError{Reason: "the connection to it broke"}

@@ -27,6 +27,9 @@ type Spec struct {
 	Config      json.RawMessage
 	ConfigPlace string
 	Limits      Limits
+	// Frank says that whoever reads values may know what the process wrote to stderr before it ended, and the files of this machine: who replays a log runs the plugin as well.
+	// Elsewhere they are for those who administer the host.
+	Frank bool
 }
 
 // Limits are deadlines; zero is the default.
@@ -316,21 +319,37 @@ func (l *Life) breakDown(why error, busy bool) {
 	l.brokeBy.Store(&why)
 	l.Process.Kill(why.Error())
 	if l.broken != nil && l.up.Load() {
-		l.broken(why, busy)
+		l.broken(l.whole(why), busy)
 	}
+}
+
+// whole is why it broke for those who administer the host: with the last words of a process that ended by itself.
+func (l *Life) whole(why error) error {
+	gone, is := errors.AsType[*unit.GoneError](why)
+	select {
+	case <-l.Process.Exited():
+		if exit := l.Process.Exit(); is && gone.Reason == exit.String() {
+			return &unit.GoneError{Reason: l.obituary(true)}
+		}
+	default:
+	}
+	return why
 }
 
 // lastWords is how long an exit is waited for when a stream broke: a process closes its connections as it ends, a moment before that is known.
 const lastWords = time.Second
 
-// Obituary says how the process ended, and its last words; empty when it lives.
-func (l *Life) Obituary() string {
+// Obituary says how the process ended; empty when it lives. It is for whoever reads values, see Spec.Frank.
+func (l *Life) Obituary() string { return l.obituary(l.spec.Frank) }
+
+// obituary may quote its last words.
+func (l *Life) obituary(quote bool) string {
 	timer := time.NewTimer(lastWords)
 	defer timer.Stop()
 	select {
 	case <-l.Process.Exited():
 		exit := l.Process.Exit()
-		if last := launch.LastWords(l.Process.Tail()); last != "" && exit.KilledFor == "" {
+		if last := launch.LastWords(l.Process.Tail()); quote && last != "" && exit.KilledFor == "" {
 			return fmt.Sprintf("%s; last on stderr: %q", exit, last)
 		}
 		return exit.String()

@@ -178,5 +178,8 @@ func broken(err error) error {
 	case codes.Unimplemented:
 		return &BrokenError{Reason: "it has no fold stream", Err: err}
 	}
+	if status.Code(err) == codes.Unavailable { // In the words of the network, which names sockets.
+		return &unit.GoneError{Reason: "the connection to it broke"}
+	}
 	return &unit.GoneError{Reason: "its fold stream ended: " + status.Convert(err).Message()}
 }

@@ -1,6 +1,7 @@
 package supervise
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/foldhost/foldhost/host/internal/restart"
@@ -24,15 +25,26 @@ func (e *DiedError) Error() string {
 	return text
 }
 
-// parkReason says why a plugin is parked.
-func parkReason(why error, permanent bool, d restart.Decision) string {
+// told is what whoever reads values hears of a failure: no files of the host, and nothing that the plugin wrote to its stdout or stderr. The whole is in Status and in the log.
+func told(why error) string {
+	if died, ok := errors.AsType[*DiedError](why); ok {
+		return died.Exit.String()
+	}
+	if start, ok := errors.AsType[*launch.StartError](why); ok {
+		return fmt.Sprintf("it did not start (%s)", start.Phase)
+	}
+	return "it did not start"
+}
+
+// parkReason says why a plugin is parked, by a text that says what happened last.
+func parkReason(why string, permanent bool, d restart.Decision) string {
 	switch {
 	case permanent:
-		return why.Error()
+		return why
 	case d.Excused >= restart.Excuses:
-		return fmt.Sprintf("its processes died at %d events of sessions within %v, which is more than single events explain; the last: %v", d.Excused, restart.Period, why)
+		return fmt.Sprintf("its processes died at %d events of sessions within %v, which is more than single events explain; the last: %s", d.Excused, restart.Period, why)
 	case d.Searched >= restart.Search:
-		return fmt.Sprintf("%d deaths within %v with events of sessions in flight, none of which explains them; the last: %v", d.Searched, restart.Period, why)
+		return fmt.Sprintf("%d deaths within %v with events of sessions in flight, none of which explains them; the last: %s", d.Searched, restart.Period, why)
 	}
-	return fmt.Sprintf("%d failures within %v; the last: %v", d.Recent, restart.Period, why)
+	return fmt.Sprintf("%d failures within %v; the last: %s", d.Recent, restart.Period, why)
 }

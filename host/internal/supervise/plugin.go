@@ -477,9 +477,13 @@ func (p *Plugin) rest(why error, unlogged bool) {
 		var over <-chan time.Time
 		var timer *time.Timer
 		if d.Park {
-			reason := parkReason(why, permanent, d)
+			reason := parkReason(why.Error(), permanent, d)
+			message := reason
+			if !p.spec.Frank {
+				message = parkReason(told(why), permanent, d)
+			}
 			for _, r := range p.regs {
-				r.Suspend(registry.Parked, reason)
+				r.Suspend(registry.Parked, message)
 			}
 			p.set(func(s *Status) { s.State, s.Reason, s.Until = Parked, reason, time.Time{} })
 			switch {

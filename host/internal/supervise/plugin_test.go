@@ -76,6 +76,10 @@ func TestTheStatesOfALife(t *testing.T) {
 			}
 		}
 		s = r.is(supervise.Parked, "after five deaths")
+		block, err := r.session("s", "e").Snapshot(t.Context())
+		if message := block.Unavailable["n"].Message; err != nil || !strings.Contains(message, "5 failures") || !strings.Contains(message, "code 3") || strings.Contains(message, "dying") {
+			t.Errorf("whoever reads values hears %q (%v)", message, err)
+		}
 		if !strings.Contains(s.Reason, "5 failures") || !strings.Contains(s.Reason, "dying") || !s.Until.IsZero() {
 			t.Errorf("once it is parked: %+v", s)
 		}
