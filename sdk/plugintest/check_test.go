@@ -91,6 +91,12 @@ func TestEachWrongUnitBreaksItsLawAlone(t *testing.T) {
 		{"a right one, no event", "", 0, nil, func(*unit.Definition, *adder) {}},
 		{"a right one, host-only", "", 0, ones(3), func(d *unit.Definition, a *adder) { d.ViewSchema, a.view = nil, nil }},
 		{"a right one of every type", "", 0, ones(3), func(d *unit.Definition, _ *adder) { d.Events = nil }},
+		{"a right one that counts events of every type", "", 0, log(add(1), event.Event{Type: "other", Data: json.RawMessage("1")}), func(d *unit.Definition, a *adder) {
+			d.Events = nil
+			a.apply = func(s unit.State, _ *event.Event) (unit.State, bool, error) {
+				return &bag{n: s.(*bag).n + 1}, true, nil
+			}
+		}},
 		{"a right one of no type", "", 0, ones(3), func(d *unit.Definition, _ *adder) { d.Events = []string{} }},
 
 		{"a definition that is refused", plugintest.ValidDefinition, -1, ones(1), func(d *unit.Definition, _ *adder) { d.Key = "" }},
@@ -236,16 +242,20 @@ func TestEachWrongUnitBreaksItsLawAlone(t *testing.T) {
 			r := plugintest.Check(definition(c.change), c.events)
 			t.Log(r)
 			if c.law == "" {
-				if !r.OK() {
-					t.Error("a right unit breaks a law")
+				if !r.OK() || r.String() != `unit "adder" keeps the contract` {
+					t.Errorf("a right unit breaks a law: %s", r)
 				}
 				return
 			}
 			if len(r.Violations) != 1 || r.Violations[0].Law != c.law || r.Violations[0].Seq != c.seq {
-				t.Errorf("violations are %v, want %s at %d alone", r.Violations, c.law, c.seq)
+				t.Fatalf("violations are %v, want %s at %d alone", r.Violations, c.law, c.seq)
 			}
-			if !strings.Contains(r.String(), string(c.law)) {
-				t.Errorf("the report does not name the law: %s", r)
+			v, at := r.Violations[0], fmt.Sprintf("after event %d", c.seq)
+			if c.seq < 0 {
+				at = "on the empty log"
+			}
+			if want := fmt.Sprintf("%s, %s: %s", c.law, at, v.Detail); v.Detail == "" || v.String() != want || !strings.Contains(r.String(), want) {
+				t.Errorf("the report does not say %q: %s", want, r)
 			}
 		})
 	}

@@ -54,6 +54,14 @@ func TestWhatIsSaidIsHeldAgainstWhatIs(t *testing.T) {
 			return apply(s, ev)
 		}
 	}))
+	placed := sdk.Raw(definition(func(_ *unit.Definition, a *adder) {
+		a.apply = func(s unit.State, ev *sdk.Event) (unit.State, bool, error) {
+			if ev.Type != "add" {
+				return s, false, nil
+			}
+			return &bag{n: s.(*bag).n*100 + int(ev.Seq)*10 + int(ev.Time)}, true, nil
+		}
+	}))
 	refused := right
 	refused.Key = ""
 	add := func(n int) plugintest.Input { return plugintest.Event("add", n) }
@@ -88,6 +96,10 @@ func TestWhatIsSaidIsHeldAgainstWhatIs(t *testing.T) {
 		{"something else was sent", func(tb plugintest.TB) {
 			plugintest.Unit(tb, right).Given(add(1)).ThenSent(plugintest.JSON(`{"n":2}`))
 		}, 1},
+		{"what was sent and more", func(tb plugintest.TB) {
+			plugintest.Unit(tb, right).Given(add(1)).ThenSent().ThenSent(plugintest.JSON(`{"n":1}`)).Then(plugintest.JSON(`{"n":1}`))
+		}, 1},
+		{"what nothing was said of", func(tb plugintest.TB) { plugintest.Unit(tb, right).Given().Then(plugintest.JSON(`{"n":0}`)).ThenSent() }, 0},
 		{"a fault that nobody expected", func(tb plugintest.TB) { plugintest.Unit(tb, faulty).Given(add(1), add(7)) }, 1},
 		{"a fault, and the value before it", func(tb plugintest.TB) {
 			plugintest.Unit(tb, faulty).Given(add(1), add(7)).ThenFault(1).Then(plugintest.JSON(`{"n":1}`))
@@ -95,6 +107,9 @@ func TestWhatIsSaidIsHeldAgainstWhatIs(t *testing.T) {
 		{"a fault elsewhere", func(tb plugintest.TB) { plugintest.Unit(tb, faulty).Given(add(1), add(7)).ThenFault(0) }, 1},
 		{"no fault", func(tb plugintest.TB) { plugintest.Unit(tb, right).Given(add(1)).ThenFault(0) }, 1},
 		{"a definition that is refused", func(tb plugintest.TB) { plugintest.Unit(tb, refused).Given(add(1)) }, 1},
+		{"seqs and times", func(tb plugintest.TB) {
+			plugintest.Unit(tb, placed).Given(add(1), add(1)).Then(plugintest.JSON(`{"n":11}`))
+		}, 0},
 		{"a broken law", func(tb plugintest.TB) { plugintest.Unit(tb, right).Given(add(2000)) }, 1},
 		{"a recorded log", func(tb plugintest.TB) {
 			plugintest.Unit(tb, right).GivenLog([]sdk.Event{{Type: "add", Seq: 7, Data: json.RawMessage("4")}}).Then(plugintest.JSON(`{"n":4}`))
