@@ -823,3 +823,23 @@ func TestThePastOfAPluginThatIsAwaySaysWhy(t *testing.T) {
 		t.Errorf("%+v, %v", b, err)
 	}
 }
+
+// A state against its schema is no row to start from again.
+func TestAStateAgainstItsSchemaIsNotFoldedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{})
+		p, _ := w.plugin("p", fakeplugin.Counter("n", "a"))
+		w.append("a", "a", "a")
+		w.values(2, "n", "3")
+		lie := p.Add(fakeplugin.State(json.RawMessage("-5")).Once())
+		rows, err := w.s.Checkpoint(t.Context())
+		if _, kept := rows.Rows["n"]; err != nil || kept || lie.Fired() != 1 {
+			t.Errorf("%+v, %v", rows, err)
+		}
+		p.Crash()
+		synctest.Wait()
+		w.append("a")
+		synctest.Wait()
+		w.values(3, "n", "4")
+	})
+}

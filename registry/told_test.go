@@ -399,3 +399,66 @@ func TestAListenerHearsTheLastOfASessionThatGoesCold(t *testing.T) {
 		}
 	})
 }
+
+// Who takes a key over in an idle session is heard of without anybody asking, and what is gone is newer than what was said of it.
+func TestAnIdleSessionTellsWhoTakesOverAndWhatGoes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := given(t, Options{})
+		b := w.register("b", fakeplugin.Prefixed("n", "B", "a"))[0]
+		w.data("a", "1")
+		w.values(0, "n", `{"by":"B","data":1}`)
+		e := w.listen()
+		a := w.register("a", fakeplugin.Prefixed("n", "A", "a"))[0]
+		synctest.Wait()
+		rev := e.changes()[len(e.changes())-1].Rev
+		if got := e.take(); !contains(got, `s n@0={"by":"A","data":1}`) {
+			t.Errorf("feed: %q", got)
+		}
+		b.Release()
+		a.Release()
+		synctest.Wait()
+		for _, c := range e.changes() {
+			if c.Kind == KindRemoved && c.Rev > rev {
+				return
+			}
+		}
+		t.Errorf("heard %+v; want a removal newer than revision %d", e.changes(), rev)
+	})
+}
+
+// Who waits for a key that is released waits no longer, and who waits for the next cut gets it as soon as there is one.
+func TestNobodyWaitsLongerThanThereIsSomethingToWaitFor(t *testing.T) {
+	for name, then := range map[string]func(g *Registration, hold chan struct{}){
+		"released": func(g *Registration, _ chan struct{}) { g.Release() },
+		"there":    func(_ *Registration, hold chan struct{}) { close(hold) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := given(t, Options{ReadWait: time.Hour, BatchDeadline: 2 * time.Hour})
+				p := w.fake(fakeplugin.Counter("n", "a"))
+				g := w.register("p", p.Definitions()...)[0]
+				hold := make(chan struct{})
+				p.Add(fakeplugin.Hold(fakeplugin.AtBatch, hold).Once())
+				got := make(chan Block, 2)
+				for range 2 {
+					w.append("a")
+					go func() { got <- w.snapshot() }()
+					synctest.Wait()
+				}
+				began := time.Now()
+				then(g, hold)
+				for range 2 {
+					if b := <-got; len(b.Unavailable) != 0 {
+						t.Errorf("as of %d: %+v", b.AsOfSeq, b.Unavailable)
+					}
+				}
+				if waited := time.Since(began); waited > 0 {
+					t.Errorf("readers waited for %v more", waited)
+				}
+				if name == "released" {
+					close(hold)
+				}
+			})
+		})
+	}
+}
