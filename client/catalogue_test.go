@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 	"slices"
 	"testing"
 
@@ -17,10 +19,19 @@ import (
 
 // A session can be made with a preset, and lists are of presets. One that there is not is a preset-unknown.
 func TestPresets(t *testing.T) {
-	s := serve(t, nil, api.Options{}, func(o *host.Options) {
+	file := filepath.Join(t.TempDir(), "tokens")
+	if err := os.WriteFile(file, []byte("all read,append,admin\nlook read\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	tokens, err := api.ReadTokens(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := serve(t, nil, api.Options{Tokens: tokens}, func(o *host.Options) {
 		o.Plugins = &host.PluginOptions{Dir: t.TempDir(), SocketDir: t.TempDir(), Config: &config.File{Presets: map[string]config.Preset{"steps": {"test": nil}, "lost": {"ghost": nil}}}}
 	})
-	c, ctx := s.client(), bounded(t)
+	with := func(token string) *client.Client { return s.client(func(o *client.Options) { o.Token = token }) }
+	c, ctx := with("all"), bounded(t)
 	one, created, err := c.Create(ctx, client.NewSession{ID: "s", Preset: "steps"})
 	if err != nil || !created || one.Header.AgentPreset == nil || *one.Header.AgentPreset != "steps" {
 		t.Errorf("%+v %v", one, err)
@@ -38,6 +49,13 @@ func TestPresets(t *testing.T) {
 	}
 	if ready, err := c.Ready(ctx); err != nil || !slices.ContainsFunc(ready.Missing, func(m client.Missing) bool { return m.Plugin == "ghost" && slices.Equal(m.Presets, []string{"lost"}) }) {
 		t.Errorf("%+v %v", ready, err)
+	}
+	// Why it is missing is told to those who may know.
+	for token, told := range map[string]bool{"": false, "look": false, "all": true} {
+		ready, err := with(token).Ready(ctx)
+		if err != nil || slices.ContainsFunc(ready.Missing, func(m client.Missing) bool { return (m.Reason != "") != told }) {
+			t.Errorf("with the token %q: %+v %v", token, ready, err)
+		}
 	}
 	_, _, made := c.Create(ctx, client.NewSession{Preset: "none"})
 	_, offers := c.PresetOffers(ctx, "none")

@@ -29,19 +29,16 @@ type Missing struct {
 	State  string `json:"state"`
 	// Presets are those that lack it where the default set does not.
 	Presets []string `json:"presets,omitempty"`
-	Reason  string   `json:"reason,omitempty"`
+	// Reason is told to those who may administer the server, since it may name files.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Ready asks once whether the server is ready. One that is not is no error.
 func (c *Client) Ready(ctx context.Context) (ready Readiness, err error) {
 	r := get("ask whether the server is ready", "/readyz")
-	out, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath(r.path).String(), nil)
+	res, err := c.raw(ctx, r)
 	if err != nil {
-		return ready, &NetworkError{Doing: r.doing, Err: err}
-	}
-	res, err := c.http.Do(out)
-	if err != nil {
-		return ready, &NetworkError{Doing: r.doing, Err: err}
+		return ready, err
 	}
 	defer res.Body.Close()
 	if res.StatusCode != http.StatusOK && res.StatusCode != http.StatusServiceUnavailable {

@@ -73,8 +73,8 @@ func sessionPath(doing, id, below string) (string, error) {
 	return "/v1/sessions/" + url.PathEscape(id) + below, nil
 }
 
-// send sends a request once. The answer is a success, and its body has to be closed.
-func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
+// raw sends a request once, whatever the answer, whose body has to be closed.
+func (c *Client) raw(ctx context.Context, r *request) (*http.Response, error) {
 	at := c.base.JoinPath(r.path)
 	at.RawQuery = r.query.Encode()
 	body := r.stream
@@ -100,6 +100,15 @@ func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
 	res, err := c.http.Do(out)
 	if err != nil {
 		return nil, &NetworkError{Doing: r.doing, Err: err}
+	}
+	return res, nil
+}
+
+// send sends a request once. The answer is a success, and its body has to be closed.
+func (c *Client) send(ctx context.Context, r *request) (*http.Response, error) {
+	res, err := c.raw(ctx, r)
+	if err != nil {
+		return nil, err
 	}
 	if res.StatusCode < 200 || res.StatusCode > 299 {
 		defer res.Body.Close()
