@@ -248,6 +248,21 @@ func TestErrorsSayWhatIsWrong(t *testing.T) {
 			t.Errorf("%s: %#v", name, err)
 		}
 	}
+	for _, name := range []string{"", ".", "..", "..."} {
+		_, tool := c.CallTool(ctx, "s", name, nil, client.Once{})
+		_, plugin := c.RestartPlugin(ctx, name)
+		for _, err := range []error{tool, plugin} {
+			if e, ok := errors.AsType[*client.NameError](err); !ok || e.Name != name || e.Doing == "" {
+				t.Errorf("the name %q: %#v", name, err)
+			}
+		}
+	}
+	// What else is no name is for the server to say.
+	_, tool := c.CallTool(ctx, "s", "../..", nil, client.Once{})
+	_, plugin := c.RestartPlugin(ctx, "../a")
+	if code(tool) != client.CodeToolNotFound || code(plugin) != client.CodeNotFound {
+		t.Errorf("a name with slashes: %v, %v", tool, plugin)
+	}
 	if at, ok := errors.AsType[*event.IndexError](appending(client.AppendOptions{}, step(1), client.RawItem([]byte("{")))); !ok || at.Index != 1 {
 		t.Errorf("raw text that is no JSON: %v", at)
 	}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
-	"net/url"
 
 	"github.com/foldhost/foldhost/event"
 )
@@ -30,11 +28,16 @@ type ToolContent struct {
 // CallTool runs a tool for a session. arguments are as the Data of an Item. A Tool with RetryNever is asked once, however often the request has to be sent, unless Once.NoKey is set.
 // After CodePluginUnavailable no tool is asked again: it may have begun before its plugin ended, and what it does besides its answer may not bear being done twice.
 func (c *Client) CallTool(ctx context.Context, id, tool string, arguments any, o Once) (t ToolResult, err error) {
-	r, err := onSession(http.MethodPost, "call a tool for session %q", id, "/tools/"+url.PathEscape(tool))
+	doing := fmt.Sprintf("call tool %q for session %q", tool, id)
+	name, err := segment(doing, tool)
 	if err != nil {
 		return t, err
 	}
-	r.doing = fmt.Sprintf("call tool %q for session %q", tool, id)
+	path, err := sessionPath(doing, id, "/tools/"+name)
+	if err != nil {
+		return t, err
+	}
+	r := post(doing, path, nil)
 	text, err := event.Encode(arguments)
 	if err != nil {
 		return t, fmt.Errorf("%s: %w", r.doing, err)
@@ -173,7 +176,12 @@ func (c *Client) PresetPlugins(ctx context.Context, preset string) ([]Plugin, er
 // RestartPlugin brings up a new process of a plugin, which takes over without a gap. It is not waited for. A plugin that has several configs gets one for each; what
 // is given is that of the default set.
 func (c *Client) RestartPlugin(ctx context.Context, name string) (p Plugin, err error) {
-	r := post(fmt.Sprintf("restart plugin %q", name), "/v1/plugins/"+url.PathEscape(name)+"/restart", nil)
+	doing := fmt.Sprintf("restart plugin %q", name)
+	at, err := segment(doing, name)
+	if err != nil {
+		return p, err
+	}
+	r := post(doing, "/v1/plugins/"+at+"/restart", nil)
 	_, err = c.json(ctx, r, &p)
 	return p, err
 }

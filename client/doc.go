@@ -1,7 +1,7 @@
 // Package client talks to a foldhost server over HTTP: typed calls, typed errors, and streams that go on by themselves after a break. docs/server.md has what the calls mean.
 //
-// Errors are *Error for what the server says, with its code; *NetworkError for an answer that did not come; *AnswerError for one that makes no sense; and errors of package event for
-// what is wrong before anything is sent. Each says what was being done.
+// Errors are *Error for what the server says, with its code; *NetworkError for an answer that did not come; *AnswerError for one that makes no sense; and *NameError and errors of package
+// event for what is wrong before anything is sent. Each says what was being done.
 //
 // # Sending again
 //

@@ -105,6 +105,13 @@ func (e *AnswerError) Error() string {
 }
 func (e *AnswerError) Unwrap() error { return e.Err }
 
+// NameError: nothing has that name, so nothing was sent.
+type NameError struct{ Doing, Name string }
+
+func (e *NameError) Error() string {
+	return fmt.Sprintf("%s: %q is no name: one has at least one character that is no dot", e.Doing, e.Name)
+}
+
 // problem is an Error as it comes.
 type problem struct {
 	Status int    `json:"status"`

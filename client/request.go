@@ -73,6 +73,14 @@ func sessionPath(doing, id, below string) (string, error) {
 	return "/v1/sessions/" + url.PathEscape(id) + below, nil
 }
 
+// segment is a name as a part of a path. It is checked here, since one such as ".." would lead elsewhere.
+func segment(doing, name string) (string, error) {
+	if strings.Trim(name, ".") == "" {
+		return "", &NameError{Doing: doing, Name: name}
+	}
+	return url.PathEscape(name), nil
+}
+
 // raw sends a request once, whatever the answer, whose body has to be closed.
 func (c *Client) raw(ctx context.Context, r *request) (*http.Response, error) {
 	at := c.base.JoinPath(r.path)
