@@ -87,7 +87,7 @@ type DeletedFrame struct{ frame }
 // UnknownFrame: there is no such session, of those that Follow was to follow. Nothing of it follows.
 type UnknownFrame struct{ frame }
 
-// readFrame reads a message of a stream. It is nil for a kind that this version does not know.
+// readFrame reads a message of a stream. It is nil for a kind that this version does not know. Positions are for who follows the session to set.
 func readFrame(m message) (Frame, error) {
 	var in struct {
 		SessionID   string          `json:"sessionId"`
@@ -118,9 +118,9 @@ func readFrame(m message) (Frame, error) {
 		return &ResetFrame{all, in.Reason}, nil
 	case "session/event":
 		ev, err := readEvent(in.Event)
-		return &EventFrame{all, ev, m.id}, err
+		return &EventFrame{frame: all, Event: ev}, err
 	case "session/baseline":
-		f := &BaselineFrame{frame: all, Position: m.id}
+		f := &BaselineFrame{frame: all}
 		return f, json.Unmarshal(m.data, &f.Block)
 	case "session/projection":
 		return &ProjectionFrame{all, in.Key, in.Value, in.Seq, in.Rev}, nil

@@ -2,18 +2,15 @@ package client
 
 import "bytes"
 
-// message is one server-sent event.
+// message is one server-sent event. Its id is passed over: where a stream stands is told by what is in the frames, which is the same on a stream of one session and of many.
 type message struct {
 	kind string
-	// id is that of this message or, when it has none, of the last before it that had one.
-	id   string
 	data []byte
 }
 
 // messages reads server-sent events. It holds one at a time, of at most as many bytes as a line may have. A rest that no empty line ends is dropped.
 type messages struct {
 	lines lineReader
-	id    string
 	begun bool
 }
 
@@ -33,7 +30,7 @@ func (m *messages) next() (message, error) {
 		}
 		if len(line) == 0 {
 			if some {
-				return message{kind, m.id, data}, nil
+				return message{kind, data}, nil
 			}
 			kind, size = "", 0 // Without data it is none.
 			continue
@@ -43,13 +40,9 @@ func (m *messages) next() (message, error) {
 		}
 		field, value, _ := bytes.Cut(line, []byte(":"))
 		value = bytes.TrimPrefix(value, []byte(" "))
-		switch string(field) { // A comment has an empty field.
+		switch string(field) { // Others are an id, or a comment, whose field is empty.
 		case "event":
 			kind = string(value)
-		case "id":
-			if bytes.IndexByte(value, 0) < 0 {
-				m.id = string(value)
-			}
 		case "data":
 			if some {
 				data = append(data, '\n')

@@ -30,20 +30,20 @@ func TestMessages(t *testing.T) {
 		err  error
 	}{
 		"nothing":               {"", nil, io.EOF},
-		"one":                   {"event: k\nid: 1\ndata: d\n\n", []message{{"k", "1", []byte("d")}}, io.EOF},
-		"CRLF":                  {"event: k\r\ndata: d\r\n\r\n", []message{{"k", "", []byte("d")}}, io.EOF},
-		"no space":              {"event:k\ndata:  d\n\n", []message{{"k", "", []byte(" d")}}, io.EOF},
-		"several lines of data": {"data: a\ndata\ndata: b\n\n", []message{{"", "", []byte("a\n\nb")}}, io.EOF},
-		"comments":              {": c\n\n:\ndata: d\n: c\n\n", []message{{"", "", []byte("d")}}, io.EOF},
-		"without data":          {"event: k\nid: 5\n\ndata: d\n\n", []message{{"", "5", []byte("d")}}, io.EOF},
-		"an id that stays":      {"id: 5\ndata: a\n\ndata: b\n\n", []message{{"", "5", []byte("a")}, {"", "5", []byte("b")}}, io.EOF},
-		"a byte order mark":     {"\ufeffdata: d\n\n", []message{{"", "", []byte("d")}}, io.EOF},
-		"a rest":                {"data: a\n\ndata: b\n", []message{{"", "", []byte("a")}}, io.EOF},
-		"a rest of a line":      {"data: a\n\ndata: b", []message{{"", "", []byte("a")}}, io.ErrUnexpectedEOF},
+		"one":                   {"event: k\nid: 1\ndata: d\n\n", []message{{"k", []byte("d")}}, io.EOF},
+		"CRLF":                  {"event: k\r\ndata: d\r\n\r\n", []message{{"k", []byte("d")}}, io.EOF},
+		"no space":              {"event:k\ndata:  d\n\n", []message{{"k", []byte(" d")}}, io.EOF},
+		"several lines of data": {"data: a\ndata\ndata: b\n\n", []message{{"", []byte("a\n\nb")}}, io.EOF},
+		"comments":              {": c\n\n:\ndata: d\n: c\n\n", []message{{"", []byte("d")}}, io.EOF},
+		"without data":          {"event: k\nid: 5\n\ndata: d\n\n", []message{{"", []byte("d")}}, io.EOF},
+		"ids":                   {"id: 5\ndata: a\n\ndata: b\n\n", []message{{"", []byte("a")}, {"", []byte("b")}}, io.EOF},
+		"a byte order mark":     {"\ufeffdata: d\n\n", []message{{"", []byte("d")}}, io.EOF},
+		"a rest":                {"data: a\n\ndata: b\n", []message{{"", []byte("a")}}, io.EOF},
+		"a rest of a line":      {"data: a\n\ndata: b", []message{{"", []byte("a")}}, io.ErrUnexpectedEOF},
 		"a long line":           {"data: " + strings.Repeat("x", 95) + "\n\n", nil, errTooLong},
-		"the longest line":      {"data: " + strings.Repeat("x", 94) + "\n\n", []message{{"", "", bytes.Repeat([]byte("x"), 94)}}, io.EOF},
+		"the longest line":      {"data: " + strings.Repeat("x", 94) + "\n\n", []message{{"", bytes.Repeat([]byte("x"), 94)}}, io.EOF},
 		"many lines":            {strings.Repeat("data: xxxx\n", 11), nil, errTooLong},
-		"many messages":         {strings.Repeat("data: xxxx\n\n", 2), []message{{"", "", []byte("xxxx")}, {"", "", []byte("xxxx")}}, io.EOF},
+		"many messages":         {strings.Repeat("data: xxxx\n\n", 2), []message{{"", []byte("xxxx")}, {"", []byte("xxxx")}}, io.EOF},
 	} {
 		got, err := parse(iotest.OneByteReader(strings.NewReader(c.text)), 100)
 		if !errors.Is(err, c.err) || len(got) != len(c.want) {
@@ -51,7 +51,7 @@ func TestMessages(t *testing.T) {
 			continue
 		}
 		for i := range got {
-			if got[i].kind != c.want[i].kind || got[i].id != c.want[i].id || !bytes.Equal(got[i].data, c.want[i].data) {
+			if got[i].kind != c.want[i].kind || !bytes.Equal(got[i].data, c.want[i].data) {
 				t.Errorf("%s: message %d is %q", name, i, got[i])
 			}
 		}
@@ -64,19 +64,17 @@ func TestMessagesComeAsTheyWereSent(t *testing.T) {
 		word := rapid.StringMatching(`[a-z:/ ]{0,40}`)
 		var text strings.Builder
 		var want []message
-		id := ""
 		for range rapid.IntRange(0, 5).Draw(t, "n") {
 			kind, data := rapid.StringMatching(`[a-z/]{1,20}`).Draw(t, "kind"), rapid.SliceOfN(word, 1, 4).Draw(t, "data")
 			if rapid.Bool().Draw(t, "moves") {
-				id = rapid.StringMatching(`[A-Z]+:[0-9]+`).Draw(t, "id")
-				text.WriteString("id: " + id + "\n")
+				text.WriteString("id: " + rapid.StringMatching(`[A-Z]+:[0-9]+`).Draw(t, "id") + "\n")
 			}
 			text.WriteString("event: " + kind + "\n")
 			for _, d := range data {
 				text.WriteString("data: " + d + "\n")
 			}
 			text.WriteString("\n")
-			want = append(want, message{kind, id, []byte(strings.Join(data, "\n"))})
+			want = append(want, message{kind, []byte(strings.Join(data, "\n"))})
 		}
 		r := io.Reader(strings.NewReader(text.String()))
 		if rapid.Bool().Draw(t, "byte by byte") {
@@ -87,7 +85,7 @@ func TestMessagesComeAsTheyWereSent(t *testing.T) {
 			t.Fatalf("%q gives %q, %v", text.String(), got, err)
 		}
 		for i := range got {
-			if got[i].kind != want[i].kind || got[i].id != want[i].id || string(got[i].data) != string(want[i].data) {
+			if got[i].kind != want[i].kind || string(got[i].data) != string(want[i].data) {
 				t.Fatalf("message %d is %q, want %q", i, got[i], want[i])
 			}
 		}

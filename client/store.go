@@ -26,8 +26,7 @@ type Store struct {
 	// batch counts the calls of Batch under way, and changed the keys that changed within them.
 	batch     int
 	changed   map[string]bool
-	listeners map[int]func(keys []string)
-	next      int
+	listeners []*listener
 }
 
 // Entry is what is known of a key.
@@ -47,9 +46,12 @@ type row struct {
 	gone  bool
 }
 
+// listener is one call of OnChange.
+type listener struct{ told func(keys []string) }
+
 // NewStore makes an empty store.
 func NewStore() *Store {
-	return &Store{rows: map[string]*row{}, gen: -1, changed: map[string]bool{}, listeners: map[int]func([]string){}}
+	return &Store{rows: map[string]*row{}, gen: -1, changed: map[string]bool{}}
 }
 
 // Get gives what is known of a key; ok is false when there is no such key.
@@ -83,13 +85,12 @@ func (s *Store) Values() map[string]json.RawMessage {
 func (s *Store) OnChange(f func(keys []string)) (stop func()) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	id := s.next
-	s.next++
-	s.listeners[id] = f
+	l := &listener{f}
+	s.listeners = append(s.listeners, l)
 	return func() {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		delete(s.listeners, id)
+		s.listeners = slices.DeleteFunc(s.listeners, func(other *listener) bool { return other == l })
 	}
 }
 
@@ -125,15 +126,10 @@ func (s *Store) tell() {
 	}
 	slices.Sort(keys)
 	clear(s.changed)
-	var all []func([]string)
-	for id := range s.next {
-		if f := s.listeners[id]; f != nil {
-			all = append(all, f)
-		}
-	}
+	all := slices.Clone(s.listeners)
 	s.mu.Unlock()
-	for _, f := range all {
-		f(keys)
+	for _, l := range all {
+		l.told(keys)
 	}
 }
 

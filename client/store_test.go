@@ -206,3 +206,23 @@ func TestAStoreFollowsAStream(t *testing.T) {
 		t.Errorf("of a session that was deleted it has %v", store.Values())
 	}
 }
+
+// Those who listen are told in the order in which they began, and those who have left are not.
+func TestWhoListensIsToldInOrder(t *testing.T) {
+	s := client.NewStore()
+	var told []string
+	listen := func(name string) (stop func()) {
+		return s.OnChange(func([]string) { told = append(told, name) })
+	}
+	listen("a")
+	stop := listen("b")
+	listen("c")
+	s.Apply("s.1", "k", json.RawMessage("1"), 1, 1)
+	stop()
+	stop()
+	listen("d")
+	s.Apply("s.1", "k", json.RawMessage("2"), 2, 1)
+	if diff := cmp.Diff([]string{"a", "b", "c", "a", "c", "d"}, told); diff != "" {
+		t.Error(diff)
+	}
+}

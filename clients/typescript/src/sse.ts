@@ -1,10 +1,8 @@
 import { LineSplitter, TooLongError } from "./lines.js";
 
-/** One server-sent event. */
+/** One server-sent event. Its id is passed over: where a stream stands is told by what is in the frames, which is the same on a stream of one session and of many. */
 export interface Message {
   kind: string;
-  /** That of this message or, when it has none, of the last before it that had one. */
-  id: string;
   data: string;
 }
 
@@ -16,7 +14,6 @@ export class MessageParser {
   readonly #max: number;
   readonly #lines: LineSplitter;
   #begun = false;
-  #id = "";
   #kind = "";
   #data: string[] = [];
   #size = 0;
@@ -41,7 +38,7 @@ export class MessageParser {
     }
     if (line === "") {
       // Without data it is none.
-      const message = this.#data.length > 0 ? { kind: this.#kind, id: this.#id, data: this.#data.join("\n") } : undefined;
+      const message = this.#data.length > 0 ? { kind: this.#kind, data: this.#data.join("\n") } : undefined;
       this.#kind = "";
       this.#data = [];
       this.#size = 0;
@@ -57,13 +54,10 @@ export class MessageParser {
       case "event":
         this.#kind = value;
         break;
-      case "id":
-        if (!value.includes("\0")) this.#id = value;
-        break;
       case "data":
         this.#data.push(value);
         break;
-      default: // A comment has an empty field.
+      default: // An id, or a comment, whose field is empty.
     }
     return undefined;
   }
