@@ -101,7 +101,7 @@ func hostOf(hostport string) string {
 func (c *call) checkOrigin() error {
 	origin := strings.ToLower(c.r.Header.Get("Origin"))
 	if origin == "" {
-		return nil
+		return c.checkSite()
 	}
 	if slices.Contains(c.api.access.origins, origin) {
 		h := c.w.Header()
@@ -117,6 +117,17 @@ func (c *call) checkOrigin() error {
 	return &Problem{Status: http.StatusForbidden, Code: CodeForbidden, Detail: "pages of this origin may not call the server: add it to allowedOrigins to let them"}
 }
 
+// checkSite refuses what a page of a stranger's has its browser get without an Origin, as images and frames are. The page reads no answer, but where no token is asked for the call was made. Browsers
+// say of each request from which site it comes: none is that of somebody who typed the address. Other programs say nothing.
+func (c *call) checkSite() error {
+	switch c.r.Header.Get("Sec-Fetch-Site") {
+	case "cross-site", "same-site":
+		return &Problem{Status: http.StatusForbidden, Code: CodeForbidden,
+			Detail: "a page of another origin may not have the server called like this: type the address, or use fetch in a page of one of allowedOrigins, without the mode no-cors"}
+	}
+	return nil
+}
+
 // isPreflight says that a browser asks whether a page may make a call. It sends no token with that.
 func isPreflight(r *http.Request) bool {
 	return r.Method == http.MethodOptions && r.Header.Get("Origin") != "" && r.Header.Get("Access-Control-Request-Method") != ""
@@ -128,7 +139,6 @@ func (c *call) preflight() error {
 	h.Set("Access-Control-Allow-Methods", strings.Join(methods, ", "))
 	h.Set("Access-Control-Allow-Headers", "Authorization, Content-Type, Content-Encoding, Idempotency-Key, Last-Event-ID")
 	h.Set("Access-Control-Max-Age", "600") // 10 minutes: a change of allowedOrigins is soon seen.
-	c.begun, c.status = true, http.StatusNoContent
-	c.w.WriteHeader(c.status)
+	c.empty(http.StatusNoContent)
 	return nil
 }

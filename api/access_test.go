@@ -150,6 +150,22 @@ func TestHosts(t *testing.T) {
 	}
 }
 
+// What a browser gets for a page of a stranger's without saying its origin, such as an image, is refused before anything is done; what somebody typed, the server's own pages and programs are served.
+func TestSites(t *testing.T) {
+	s := serve(t, func(o *options) { o.api.AllowedOrigins = []string{"https://app.example.com"} })
+	s.create("s")
+	for site, status := range map[string]int{"none": 200, "same-origin": 200, "cross-site": 403, "same-site": 403} {
+		for _, path := range []string{"/v1/sessions", "/v1/sessions/s/projections", "/healthz"} {
+			a := s.get(path, "Sec-Fetch-Site: "+site, "Sec-Fetch-Mode: no-cors", "Sec-Fetch-Dest: image").want(status)
+			if status == 403 {
+				a.problem(403, "forbidden")
+			}
+		}
+		s.get("/v1/sessions", "Sec-Fetch-Site: "+site, "Sec-Fetch-Mode: cors", "Origin: https://app.example.com").want(200)
+		s.get("/v1/sessions", "Sec-Fetch-Site: "+site, "Sec-Fetch-Mode: cors", "Origin: https://evil.example").want(403)
+	}
+}
+
 // Pages call the server from its own origin and from those that are allowed.
 func TestOrigins(t *testing.T) {
 	s := guarded(t, func(o *options) { o.api.AllowedOrigins = []string{"https://app.example.com"} })

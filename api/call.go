@@ -131,6 +131,12 @@ func (c *call) begin(status int, kind string) {
 	c.w.WriteHeader(status)
 }
 
+// empty sends a status that has no body.
+func (c *call) empty(status int) {
+	c.begun, c.status = true, status
+	c.w.WriteHeader(status)
+}
+
 // pieceBytes is how much is written at once: 64 KiB. Each piece has its own time, so that who takes little gets what is large as well, if slowly.
 const pieceBytes = 64 << 10
 
