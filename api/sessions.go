@@ -55,8 +55,7 @@ func (c *call) deleteSession() error {
 		return err
 	}
 	c.api.hub.ring(id)
-	c.begun = true
-	c.w.WriteHeader(http.StatusNoContent)
+	c.empty(http.StatusNoContent)
 	return nil
 }
 

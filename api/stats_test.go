@@ -33,16 +33,18 @@ func TestRequestsAreCountedByRoute(t *testing.T) {
 	s.get("/nothing").want(404)
 	s.do("BREW", "/nothing", "").want(404)
 	s.do("PUT", "/v1/sessions", "").want(405)
+	s.do("DELETE", "/v1/sessions/b", "").want(204)
 	s.close() // What is answered may not have been counted before.
 	for kind, want := range map[[3]any]uint64{
 		{"/v1/sessions", "POST", 201}: 2, {"/v1/sessions/{id}", "GET", 200}: 2, {"/v1/sessions/{id}", "GET", 404}: 1, {"/v1/sessions/{id}", "HEAD", 200}: 1,
 		{"", "GET", 404}: 1, {"", "other", 404}: 1, {"", "PUT", 405}: 1,
+		{"/v1/sessions/{id}", "DELETE", 204}: 1,
 	} {
 		if got := s.counted(kind[0].(string), kind[1].(string), kind[2].(int)); got != want {
 			t.Errorf("%v: %d, want %d", kind, got, want)
 		}
 	}
-	if n := len(s.api.Stats().Requests); n != 7 {
+	if n := len(s.api.Stats().Requests); n != 8 {
 		t.Errorf("there are %d kinds: %+v", n, s.api.Stats().Requests)
 	}
 }
