@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"net/http"
 	"strconv"
 
@@ -33,10 +32,7 @@ func (c *call) ready() error {
 		}
 		out, comma = append(out, '}'), ","
 	}
-	// Without the digests of files: they take reading them, and are of no use here.
-	none, cancel := context.WithCancel(c.r.Context())
-	cancel()
-	for _, p := range c.api.host.Plugins(none) {
+	for _, p := range c.api.host.PluginStates() {
 		if p.State != host.PluginReady && p.State != host.PluginDisabled {
 			presets := p.Presets
 			if !p.PresetOnly {

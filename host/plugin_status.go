@@ -99,10 +99,19 @@ func (r RefusedOffer) String() string { return fmt.Sprintf("%s %q: %v", r.What, 
 // Plugins lists every plugin of every set, those that are disabled or missing or run in this process included, sorted by name. One that has several configs is
 // listed with each, that of the default set first. It hashes files that were not hashed yet, until ctx ends.
 func (h *Host) Plugins(ctx context.Context) []Plugin {
-	all := h.setPlugins(ctx, "")
+	return h.allPlugins(func(one *instance, set string) Plugin { return h.plugins.listed(ctx, one, set) })
+}
+
+// PluginStates are Plugins without what costs: neither Digest, for which files are read, nor Tail of a process that lives. Anybody may ask for it as often as they like.
+func (h *Host) PluginStates() []Plugin {
+	return h.allPlugins(func(one *instance, set string) Plugin { return h.plugins.placed(one, one.Facts(), set) })
+}
+
+func (h *Host) allPlugins(listed func(one *instance, set string) Plugin) []Plugin {
+	all := h.setPlugins("", listed)
 	for _, one := range h.plugins.list {
 		if !one.standard {
-			all = append(all, h.plugins.listed(ctx, one, one.presets[0]))
+			all = append(all, listed(one, one.presets[0]))
 		}
 	}
 	residents := h.plugins.residents()
@@ -118,13 +127,13 @@ func (h *Host) PresetPlugins(ctx context.Context, preset string) ([]Plugin, erro
 	if err := h.CheckPreset(preset); err != nil {
 		return nil, err
 	}
-	all := h.setPlugins(ctx, h.plugins.set(preset))
+	all := h.setPlugins(h.plugins.set(preset), func(one *instance, set string) Plugin { return h.plugins.listed(ctx, one, set) })
 	sortPlugins(all)
 	return all, nil
 }
 
 // setPlugins are those of one set, in no order.
-func (h *Host) setPlugins(ctx context.Context, set string) (all []Plugin) {
+func (h *Host) setPlugins(set string, listed func(one *instance, set string) Plugin) (all []Plugin) {
 	residents := h.plugins.residents()
 	preset := h.plugins.presets[set]
 	if preset == nil {
@@ -134,7 +143,7 @@ func (h *Host) setPlugins(ctx context.Context, set string) (all []Plugin) {
 	}
 	for _, one := range h.plugins.list {
 		if one.serves(set) {
-			all = append(all, h.plugins.listed(ctx, one, set))
+			all = append(all, listed(one, set))
 		}
 	}
 	for _, s := range residents {
@@ -152,10 +161,16 @@ func (h *Host) setPlugins(ctx context.Context, set string) (all []Plugin) {
 	return all
 }
 
-// listed is an instance as it stands in a set.
+// listed is an instance as it stands in a set, with all that is known of it.
 func (p *plugins) listed(ctx context.Context, one *instance, set string) Plugin {
-	l := pluginOf(one.Status(), p.tables.Load().of(set))
+	l := p.placed(one, one.Status(), set)
 	l.Digest, _ = one.Digest(ctx)
+	return l
+}
+
+// placed is an instance of that status in a set.
+func (p *plugins) placed(one *instance, s supervise.Status, set string) Plugin {
+	l := pluginOf(s, p.tables.Load().of(set))
 	l.Warnings = p.warnings[l.Name]
 	l.Presets, l.PresetOnly = one.presets, !one.standard
 	return l

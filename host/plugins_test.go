@@ -28,3 +28,16 @@ func TestAPluginFoldsInItsProcess(t *testing.T) {
 	}
 	same(t, "the sum at seq 4", string(past.Values["sum"]), "10")
 }
+
+// What anybody may ask for says of plugins what Plugins does, less what costs.
+func TestPluginStatesAreThoseOfPlugins(t *testing.T) {
+	h := openHost(t, plugs{"todo": wrong(t), "gone": {Command: "/nowhere/gone"}})
+	cheap, all := h.PluginStates(), h.Plugins(t.Context())
+	for i := range all {
+		if all[i].State == host.PluginReady && all[i].Digest == "" || cheap[i].Digest != "" {
+			t.Errorf("%s has the digest %q, and at no cost %q", all[i].Name, all[i].Digest, cheap[i].Digest)
+		}
+		all[i].Digest, all[i].Tail, cheap[i].Tail = "", "", ""
+	}
+	same(t, "the states", fmt.Sprintf("%+v", cheap), fmt.Sprintf("%+v", all))
+}
