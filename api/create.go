@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -75,7 +76,9 @@ func (c *call) createSession() error {
 		if err := wish.fits(ctx, s, &info); err != nil {
 			return err
 		}
-		return c.session(http.StatusOK, s)
+		if err := c.existed(s, once); !is[*eventlog.NotFoundError](err) {
+			return err
+		}
 	}
 	return &eventlog.ExistsError{ID: wish.header.ID}
 }
@@ -101,6 +104,23 @@ func (c *call) created(s *session.Session) error {
 	return c.session(http.StatusCreated, s)
 }
 
+// existed answers with a session that was there already as it is asked for. The answer is kept with the key, so that it is the first one from then on, and the key is of no use for anything else.
+func (c *call) existed(s *session.Session, once session.Once) error {
+	if once.Key == "" {
+		return c.session(http.StatusOK, s)
+	}
+	info, err := s.Info(c.r.Context())
+	if err != nil {
+		return err
+	}
+	body := append(appendSession(nil, &info, s.Live()), '}')
+	twin, err := s.Answer(c.r.Context(), once, string(body))
+	if err != nil {
+		return err
+	}
+	return c.json(http.StatusOK, []byte(cmp.Or(twin.Answer, string(body))))
+}
+
 // madeBefore answers as the first time when a session was made by the same request with the same key.
 func (c *call) madeBefore(s *session.Session, info *eventlog.Info, once session.Once) (known bool, err error) {
 	if once.Key == "" {
@@ -109,6 +129,15 @@ func (c *call) madeBefore(s *session.Session, info *eventlog.Info, once session.
 	commit, known, err := s.Committed(c.r.Context(), once)
 	if err != nil || !known {
 		return known, err
+	}
+	if commit.First == commit.Seq { // It may be the key of a request that found the session as it asked for it.
+		a, _, err := s.Answered(c.r.Context(), once)
+		if err != nil {
+			return true, err
+		}
+		if a.Answer != "" {
+			return true, c.json(http.StatusOK, []byte(a.Answer))
+		}
 	}
 	c.w.Header().Set("Location", "/v1/sessions/"+s.ID())
 	first := *info

@@ -22,6 +22,7 @@ var idempotent = map[string]struct {
 	"create":                {"/v1/sessions", `{"id":"new","cwd":"/w"}`, ""},
 	"create without an id":  {"/v1/sessions", `{"cwd":"/w"}`, ""},
 	"create with events":    {"/v1/sessions", `{"id":"new","events":[{"type":"step","data":1}]}`, ""},
+	"find what is there":    {"/v1/sessions", `{"id":"s"}`, ""},
 	"append":                {"/v1/sessions/s/events", `{"events":[{"type":"step","data":1}],"expectedSeq":4}`, "seq-conflict"},
 	"fork":                  {"/v1/sessions/s/fork", `{"atSeq":1,"id":"new"}`, "session-conflict"},
 	"fork without anything": {"/v1/sessions/s/fork", ``, ""},
@@ -125,6 +126,33 @@ func TestTwinsOfEveryKind(t *testing.T) {
 				t.Errorf("there are %s, there were %s", now, all)
 			}
 		})
+	}
+}
+
+// A creation that finds the session as it asks for it takes its key like one that makes it: the answer is the first one from then on, and no other request has the key.
+func TestACreationThatFindsItsSessionTakesItsKey(t *testing.T) {
+	store := memory.New()
+	s := prepared(t, store)
+	s.post("/v1/sessions", `{"id":"c","cwd":"/w"}`).want(201)
+	const key = "Idempotency-Key: k"
+	before := s.get("/v1/sessions/c").body
+	first := s.post("/v1/sessions", `{"id":"c","cwd":"/w"}`, key).want(200)
+	if now := s.get("/v1/sessions/c").body; now != before {
+		t.Errorf("the session was %s and is %s", before, now)
+	}
+	s.step("c", 1)
+	for _, when := range []string{"at once", "after a new start"} {
+		if again := s.post("/v1/sessions", `{"id":"c","cwd":"/w"}`, key).want(200); again.body != first.body {
+			t.Errorf("%s it gives %s, the first gave %s", when, again.body, first.body)
+		}
+		s.post("/v1/sessions", `{"id":"c","cwd":"/x"}`, key).problem(422, "idempotency-key-reused")
+		s.post("/v1/sessions", `{"id":"c"}`, key).problem(422, "idempotency-key-reused")
+		s.post("/v1/sessions/c/events", `{"type":"step","data":1}`, key).problem(422, "idempotency-key-reused")
+		s.close()
+		s = prepared(t, store)
+	}
+	if got := len(s.seqs("c")); got != 1 {
+		t.Errorf("the session has %d events", got)
 	}
 }
 
