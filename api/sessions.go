@@ -7,6 +7,7 @@ import (
 
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/eventlog"
+	"github.com/foldhost/foldhost/registry"
 	"github.com/foldhost/foldhost/session"
 )
 
@@ -115,7 +116,7 @@ func (c *call) listSessions() error {
 		info := &logs[i]
 		out = appendSession(out, info, c.api.sessions.Live(eventlog.Life{ID: info.Header.ID, Incarnation: info.Incarnation}))
 		if block := values[eventlog.Life{ID: info.Header.ID, Incarnation: info.Incarnation}]; block != nil {
-			out = append(append(out, `,"projections":`...), block...)
+			out = block.AppendJSON(append(out, `,"projections":`...))
 		}
 		out = append(out, '}')
 	}
@@ -127,7 +128,7 @@ func (c *call) listSessions() error {
 }
 
 // listValues gives the blocks of sessions by their lives, of those that have something to show: an id may be another session by now.
-func (c *call) listValues(logs []eventlog.Info, keys []string) (map[eventlog.Life][]byte, error) {
+func (c *call) listValues(logs []eventlog.Info, keys []string) (map[eventlog.Life]*registry.Block, error) {
 	if keys != nil && len(keys) == 0 || len(logs) == 0 {
 		return nil, nil
 	}
@@ -139,11 +140,11 @@ func (c *call) listValues(logs []eventlog.Info, keys []string) (map[eventlog.Lif
 	if err != nil {
 		return nil, err
 	}
-	blocks := map[eventlog.Life][]byte{}
+	blocks := map[eventlog.Life]*registry.Block{}
 	for i := range items {
 		if b := &items[i].Block; len(b.Values) > 0 || len(b.Unavailable) > 0 {
 			info := &items[i].Info
-			blocks[eventlog.Life{ID: info.Header.ID, Incarnation: info.Incarnation}] = b.AppendJSON(nil)
+			blocks[eventlog.Life{ID: info.Header.ID, Incarnation: info.Incarnation}] = b
 		}
 	}
 	return blocks, nil
