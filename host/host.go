@@ -98,7 +98,7 @@ func Open(o Options) (*Host, error) {
 	return h, nil
 }
 
-// New composes a host without plugin processes. Nothing runs until a session is opened or a unit registered.
+// New composes a host without plugin processes. What lets sessions go cold runs from then on, and with a store that keeps rows what writes them: Close it.
 func New(o Options) *Host { return compose(o, &plugins{}) }
 
 func compose(o Options, p *plugins) *Host {

@@ -90,7 +90,7 @@ func statusOf(r *Resident) (s supervise.Status, err error) {
 		}
 		keys[c.Key] = true
 		s.Units = append(s.Units, supervise.Unit{Key: c.Key, StateVersion: c.StateVersion, Events: c.Events, StateSchema: c.StateSchema, ViewSchema: c.ViewSchema,
-			ConfigBound: c.ConfigBound, Def: c.Digest})
+			ConfigBound: c.ConfigBound})
 	}
 	names := map[string]bool{}
 	for _, t := range r.Tools {

@@ -78,7 +78,7 @@ func startChild(t *thread, cmd *exec.Cmd, readOut, readErr func(*os.File)) (*chi
 			}
 			time.Sleep(busyPause)
 			again := exec.Command(cmd.Path)
-			again.Path, again.Args, again.Env, again.Dir, again.SysProcAttr = cmd.Path, cmd.Args, cmd.Env, cmd.Dir, cmd.SysProcAttr
+			again.Path, again.Args, again.Env, again.SysProcAttr = cmd.Path, cmd.Args, cmd.Env, cmd.SysProcAttr
 			again.Stdin, again.Stdout, again.Stderr = in, out, errs
 			cmd, c.cmd = again, again
 		}

@@ -33,7 +33,7 @@ func (p *Process) connect(ctx context.Context, creds credentials.TransportCreden
 		grpc.WithContextDialer(dial.dial),
 		grpc.WithTransportCredentials(creds),
 		grpc.WithDefaultCallOptions(pluginproto.CallOptions()...),
-		grpc.WithUnaryInterceptor(deadline(p.spec.Timeouts.Call)),
+		grpc.WithUnaryInterceptor(deadline(callTimeout)),
 		grpc.WithIdleTimeout(0), // An idle connection that is closed could not be made again.
 		grpc.WithDisableRetry(),
 		grpc.WithDisableServiceConfig(),
@@ -97,6 +97,9 @@ func (d *oneDial) err() error {
 	defer d.mu.Unlock()
 	return d.failed
 }
+
+// callTimeout bounds a unary call whose context has no deadline: what answers at all does within milliseconds, and who calls a tool, which may take longer, has a deadline.
+const callTimeout = 10 * time.Second
 
 // deadline gives a unary call one when its context has none: no call waits for a plugin for ever.
 func deadline(timeout time.Duration) grpc.UnaryClientInterceptor {

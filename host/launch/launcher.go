@@ -58,8 +58,6 @@ type Spec struct {
 	Args            []string
 	// Env are the plugin's own variables, "NAME=value". They win over those that it gets of the host's.
 	Env []string
-	// Dir is its working directory; empty is the host's.
-	Dir string
 	// SHA256, in hex, pins the file: what was hashed is what is executed. Empty does not pin.
 	SHA256 string
 	// MTLS turns on mutual TLS. On systems without unix sockets it is on anyway.
@@ -76,8 +74,6 @@ type Timeouts struct {
 	Drain time.Duration
 	// Exit is how long a process that was asked to end may take before it gets SIGTERM, and then again before SIGKILL. 2 s.
 	Exit time.Duration
-	// Call bounds a unary call whose context has no deadline. 10 s.
-	Call time.Duration
 }
 
 func (t Timeouts) withDefaults() Timeouts {
@@ -89,7 +85,6 @@ func (t Timeouts) withDefaults() Timeouts {
 	set(&t.Start, 10*time.Second)
 	set(&t.Drain, 5*time.Second)
 	set(&t.Exit, 2*time.Second)
-	set(&t.Call, 10*time.Second)
 	return t
 }
 

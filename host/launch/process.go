@@ -90,12 +90,9 @@ func (p *Process) readStderr(f *os.File) {
 	log.Close()
 }
 
-// Client makes the calls of the protocol. A unary call whose context has no deadline gets Timeouts.Call. When the process
+// Client makes the calls of the protocol. A unary call whose context has no deadline gets 10 s. When the process
 // is gone calls fail with codes.Unavailable; Exited and Exit say why.
 func (p *Process) Client() pluginproto.PluginClient { return pluginproto.NewPluginClient(p.conn) }
-
-// Conn is the one connection to the process. It is never made again: when it breaks, the process is ended.
-func (p *Process) Conn() grpc.ClientConnInterface { return p.conn }
 
 // Version is the protocol version that was negotiated.
 func (p *Process) Version() int { return p.run.hs.version }

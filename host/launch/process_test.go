@@ -18,6 +18,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -189,17 +190,42 @@ func TestAStopWhoseContextEndsKillsAtOnce(t *testing.T) {
 
 func TestAStoppedPluginDelaysOnlyWhoAsksIt(t *testing.T) {
 	r := newRig(t)
-	s := spec("")
-	s.Timeouts.Call = 200 * time.Millisecond
-	p, other := r.start(t, s), r.start(t, spec(""))
-	p.Client().CallTool(t.Context(), &pluginproto.CallToolRequest{Tool: "signal STOP"})
-	if err := p.Health(t.Context()); status.Code(err) != codes.DeadlineExceeded {
-		t.Errorf("a call without a deadline of its own gave %v, want DeadlineExceeded", err)
+	p, other := r.start(t, spec("")), r.start(t, spec(""))
+	briefly := func() context.Context {
+		ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+		t.Cleanup(cancel)
+		return ctx
+	}
+	p.Client().CallTool(briefly(), &pluginproto.CallToolRequest{Tool: "signal STOP"})
+	if err := p.Health(briefly()); status.Code(err) != codes.DeadlineExceeded {
+		t.Errorf("it gave %v, want DeadlineExceeded", err)
 	}
 	healthy(t, other)
 	p.Kill("it does not answer")
 	if got := exitOf(t, p); got.KilledFor == "" || got.Expected {
 		t.Errorf("exit %+v, want one with the reason", got)
+	}
+}
+
+func TestACallWithoutADeadlineGetsOne(t *testing.T) {
+	own, cancel := context.WithTimeout(t.Context(), time.Hour)
+	defer cancel()
+	for name, c := range map[string]struct {
+		ctx  context.Context
+		want time.Duration
+	}{"one without": {t.Context(), time.Minute}, "one with its own": {own, time.Hour}} {
+		called := false
+		err := deadline(time.Minute)(c.ctx, "", nil, nil, nil, func(ctx context.Context, _ string, _, _ any, _ *grpc.ClientConn, _ ...grpc.CallOption) error {
+			at, has := ctx.Deadline()
+			if left := time.Until(at); !has || left > c.want || left < c.want/2 {
+				t.Errorf("%s: the deadline is in %v, want %v", name, left, c.want)
+			}
+			called = true
+			return nil
+		})
+		if err != nil || !called {
+			t.Errorf("%s: called %v, %v", name, called, err)
+		}
 	}
 }
 

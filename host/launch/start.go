@@ -134,7 +134,6 @@ func (p *Process) execute(path, socketDir string, protocol []string) (*child, er
 		Path: path,
 		Args: append([]string{p.spec.Path}, p.spec.Args...),
 		Env:  environment(os.Environ(), p.spec.Env, protocol, runtime.GOOS),
-		Dir:  p.spec.Dir,
 	}, p.run.readStdout, p.readStderr)
 }
 

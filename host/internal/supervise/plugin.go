@@ -175,9 +175,6 @@ func (p *Plugin) Digest(ctx context.Context) (string, error) {
 	return p.d.Files.Digest(ctx, p.spec.Path)
 }
 
-// Spec is what is kept up.
-func (p *Plugin) Spec() life.Spec { return p.spec }
-
 // Registrant is who registers its units.
 func (p *Plugin) Registrant() registry.Registrant { return p.by }
 

@@ -41,7 +41,7 @@ func (p *Plugin) register(l *life.Life, set *life.Set, arrives bool) {
 		}
 		c := p.regs[def.Key].unit
 		units = append(units, Unit{Key: c.Key, StateVersion: c.StateVersion, Events: c.Events, StateSchema: c.StateSchema, ViewSchema: c.ViewSchema,
-			ConfigBound: c.ConfigBound, Def: c.Digest})
+			ConfigBound: c.ConfigBound})
 	}
 	slices.SortFunc(units, func(a, b Unit) int { return strings.Compare(a.Key, b.Key) })
 	for _, r := range set.Refused {

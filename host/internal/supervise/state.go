@@ -38,8 +38,6 @@ type Status struct {
 	LastError, Tail string
 	// Deaths counts the processes that were up and failed. It is counted before anybody else hears of one.
 	Deaths int
-	// Digest is the SHA-256 of the file in hex; empty until it is known.
-	Digest string
 	// Description is nil until the plugin has said what it is once.
 	Description *life.Description
 	// Units and Tools are what it serves, and Refused what it offered and did not get.
@@ -56,5 +54,4 @@ type Unit struct {
 	Events                  []string
 	StateSchema, ViewSchema json.RawMessage
 	ConfigBound             bool
-	Def                     string
 }
