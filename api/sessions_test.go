@@ -6,6 +6,8 @@ import (
 	"net/url"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/foldhost/foldhost/eventlog"
 	"github.com/foldhost/foldhost/eventlog/memory"
@@ -200,6 +202,55 @@ func TestPathsAndMethods(t *testing.T) {
 			t.Errorf("HEAD %s answers %q", path, a.body)
 		}
 	}
+}
+
+// Bodies have 16 MiB when nobody says otherwise, and not a byte more.
+func TestTheLimitOnBodiesByItself(t *testing.T) {
+	s := serve(t)
+	s.create("s")
+	const path, body, most = "/v1/sessions/s/events", `{"type":"step","data":null}`, 16 << 20
+	full := body + strings.Repeat(" ", most-len(body))
+	s.post(path, full).want(200)
+	s.post(path, full+" ").problem(413, "too-large", `"size":16777217`, `"limit":16777216`)
+	s.chunked(path, full+" ").problem(413, "too-large", `"size":16777217`, `"limit":16777216`)
+	if got := len(s.seqs("s")); got != 1 {
+		t.Errorf("%d events are in the log", got)
+	}
+}
+
+// updatedAt is when the last commit was, whatever the events say and whoever reads since.
+func TestUpdatedAtIsTheTimeOfTheLastCommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := serveInBubble(t)
+		defer s.close()
+		updated := func() int64 {
+			one := s.get("/v1/sessions/s").want(200).object()["updatedAt"]
+			if listed := s.get("/v1/sessions").want(200).object()["sessions"].([]any)[0].(map[string]any)["updatedAt"]; listed != one {
+				t.Errorf("updatedAt is %v, and %v in the list", one, listed)
+			}
+			return int64(one.(float64))
+		}
+		last := time.Now().UnixMilli()
+		s.post("/v1/sessions", `{"id":"s","createdAt":5}`).want(201)
+		for _, write := range []string{"", "events", "recover", "detach", "projections"} {
+			time.Sleep(7 * time.Second)
+			switch write {
+			case "events":
+				last = time.Now().UnixMilli()
+				s.post("/v1/sessions/s/events", `{"events":[{"type":"step","data":1,"time":1},{"type":"turn/start","data":{"turn":1},"time":2}]}`).want(200)
+			case "recover":
+				last = time.Now().UnixMilli()
+				s.post("/v1/sessions/s/recover", ``).want(200)
+			case "detach":
+				s.post("/v1/sessions/s/detach", ``).want(200)
+			case "projections":
+				s.get("/v1/sessions/s/projections").want(200)
+			}
+			if got := updated(); got != last {
+				t.Errorf("after %q it is %d, want %d", write, got, last)
+			}
+		}
+	})
 }
 
 func TestBodies(t *testing.T) {

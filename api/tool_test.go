@@ -13,6 +13,18 @@ import (
 	"github.com/foldhost/foldhost/unit"
 )
 
+// An event that a plugin owns has to be what its schema says when it is appended, and one that is not refuses those beside it.
+func TestOwnedEventsAreChecked(t *testing.T) {
+	s := serve(t)
+	s.add(goals("goal"))
+	s.create("s")
+	s.post("/v1/sessions/s/events", `{"events":[{"type":"step","data":1},{"type":"goal/set","data":1}]}`).problem(422, "event-invalid", `"index":1`, `"reason":"event-schema"`, `"path":"$.data"`)
+	s.post("/v1/sessions/s/events", `{"type":"goal/set","data":{}}`).want(200)
+	if got := len(s.seqs("s")); got != 1 {
+		t.Errorf("%d events are in the log", got)
+	}
+}
+
 // goals is a plugin of this process: a unit that counts, and tools that set a goal.
 func goals(name string, change ...func(*host.Resident)) host.Resident {
 	r := host.Resident{
