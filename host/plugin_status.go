@@ -51,7 +51,7 @@ type Plugin struct {
 	// Restarts counts processes after the first, LastError is the last failure of any of them, Tail the end of what it wrote to stderr, at most 64 KiB.
 	Restarts        int
 	LastError, Tail string
-	// Digest is the SHA-256 of the file in hex, where it could be read.
+	// Digest is the SHA-256 in hex of the file that the process was started from, or without a process of the one that is there; empty where it could not be read.
 	Digest string
 	// What it says about itself, once it was asked.
 	Title, Version, Summary, BuiltWith string
@@ -59,7 +59,7 @@ type Plugin struct {
 	Events                             []OwnedEvent
 	Units                              []PluginUnit
 	Tools                              []PluginTool
-	// Refused is what it offered and did not get; Warnings are what an operator should change.
+	// Refused is what it offered and did not get; Warnings are what an operator should change, such as what kept a new process from coming up.
 	Refused  []RefusedOffer
 	Warnings []string
 }
@@ -172,6 +172,10 @@ func (p *plugins) listed(ctx context.Context, one *instance, set string) Plugin 
 func (p *plugins) placed(one *instance, s supervise.Status, set string) Plugin {
 	l := pluginOf(s, p.tables.Load().of(set))
 	l.Warnings = p.warnings[l.Name]
+	if s.Successor != "" {
+		// Errors of a start name the plugin, as the list does.
+		l.Warnings = append(slices.Clip(l.Warnings), "its new process did not come up, and the one before serves on: "+strings.TrimPrefix(s.Successor, fmt.Sprintf("plugin %q ", l.Name)))
+	}
 	l.Presets, l.PresetOnly = one.presets, !one.standard
 	return l
 }

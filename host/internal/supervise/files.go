@@ -73,6 +73,14 @@ func (f *Files) Digest(ctx context.Context, path string) (string, error) {
 		_, err := launch.Inspect(path)
 		return "", err
 	}
+	return f.digest(ctx, path, k)
+}
+
+// errReplaced says that the version of a file that was to be hashed is there no more.
+var errReplaced = errors.New("the file was replaced before it was hashed")
+
+// digest is Digest of one version of the file, which may have been replaced by now.
+func (f *Files) digest(ctx context.Context, path string, k *fileFacts) (string, error) {
 	if digest := f.hashed(k); digest != "" {
 		return digest, nil
 	}
@@ -93,6 +101,9 @@ func (f *Files) Digest(ctx context.Context, path string) (string, error) {
 	sum, err := file.Sum(ctx)
 	if err != nil {
 		return "", err
+	}
+	if f.look(path) != k {
+		return "", errReplaced
 	}
 	digest := hex.EncodeToString(sum[:])
 	f.mu.Lock()

@@ -70,6 +70,8 @@ type Plugin struct {
 	mu      sync.Mutex
 	status  Status
 	current *life.Life
+	// file is what current was started from.
+	file *fileFacts
 	// serving says that the process is not known to have failed. moved is closed and made anew with each change of status.
 	serving bool
 	moved   chan struct{}
@@ -170,8 +172,18 @@ func (p *Plugin) Settle(ctx context.Context) (Status, error) {
 	}
 }
 
-// Digest hashes the plugin's file, unless that was done before.
+// Digest hashes the file of the process that serves, where none does the file that would be started, unless that was done before. The error is one of reading
+// it, that of ctx, or that the file was replaced before it was hashed.
 func (p *Plugin) Digest(ctx context.Context) (string, error) {
+	p.mu.Lock()
+	file := p.file
+	if p.current == nil {
+		file = nil
+	}
+	p.mu.Unlock()
+	if file != nil {
+		return p.d.Files.digest(ctx, p.spec.Path, file)
+	}
 	return p.d.Files.Digest(ctx, p.spec.Path)
 }
 
@@ -200,6 +212,8 @@ func (p *Plugin) move() {
 type attempt struct {
 	generation uint64
 	life       *life.Life
+	// file is what it was started from; nil where there was none.
+	file *fileFacts
 	// over says that its end is wanted: it does not count.
 	over atomic.Bool
 	// failed says that it was counted.
@@ -237,8 +251,8 @@ func (p *Plugin) run() {
 
 // attempt brings a process up. Whoever asked for it logs what came of it, together with what that leads to.
 func (p *Plugin) attempt() (*attempt, error) {
-	a := &attempt{generation: p.d.Generation.Add(1)}
 	facts := p.d.Files.look(p.spec.Path)
+	a := &attempt{generation: p.d.Generation.Add(1), file: facts}
 	as := variant(&p.spec)
 	known := p.d.Files.description(facts, as)
 	if len(p.spec.Args) > 0 {
@@ -389,6 +403,7 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 			l.Fail(err)
 		case <-p.again:
 			if successor == nil {
+				p.set(func(s *Status) { s.Successor = "" })
 				c := make(chan started, 1)
 				successor = c
 				go func() {
@@ -400,6 +415,7 @@ func (p *Plugin) serve(a *attempt) (next *attempt, why error) {
 			successor = nil
 			if s.err != nil {
 				p.d.Logger.Warn("a plugin's new process did not start; the one before serves on", "plugin", p.spec.Plugin, "error", s.err)
+				p.set(func(status *Status) { status.Successor = s.err.Error() })
 				continue
 			}
 			p.adopt(s.a)
@@ -429,13 +445,13 @@ func (p *Plugin) adopt(a *attempt) {
 	p.register(l, l.First, true)
 	l.Instance.Begin()
 	p.mu.Lock()
-	p.current, p.serving = l, !a.failed.Load()
+	p.current, p.file, p.serving = l, a.file, !a.failed.Load()
 	if p.status.Generation != 0 {
 		p.status.Restarts++
 	}
 	p.status.Pid, p.status.Generation = l.Process.Pid(), l.Generation
 	p.status.State, p.status.Reason, p.status.Until = Ready, "", time.Time{}
-	p.status.Since, p.status.Description = now, l.Description
+	p.status.Since, p.status.Description, p.status.Successor = now, l.Description, ""
 	p.move()
 	p.mu.Unlock()
 	p.d.Changed()
@@ -449,7 +465,7 @@ func (p *Plugin) lost(why *DiedError) {
 		r.Suspend(registry.Restarting, why.Exit.String())
 	}
 	p.mu.Lock()
-	p.status.Pid, p.status.Tail = 0, why.Stderr
+	p.status.Pid, p.status.Tail, p.status.Successor = 0, why.Stderr, ""
 	p.current, p.serving = nil, false
 	p.move()
 	p.mu.Unlock()
@@ -532,7 +548,7 @@ func (p *Plugin) finish() {
 	p.mu.Lock()
 	p.current, p.serving = nil, false
 	p.status.State, p.status.Since, p.status.Pid = Stopped, time.Now(), 0
-	p.status.Reason, p.status.Until = "", time.Time{}
+	p.status.Reason, p.status.Until, p.status.Successor = "", time.Time{}, ""
 	p.status.Units, p.status.Tools = nil, nil
 	p.move()
 	p.mu.Unlock()

@@ -5,8 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -376,6 +379,65 @@ func TestAnExchangeHasNoGap(t *testing.T) {
 		}
 		if p := r.all()[0]; p.Alive() || len(p.Killed()) > 0 {
 			t.Errorf("the one before: alive %v, killed for %q", p.Alive(), p.Killed())
+		}
+	})
+}
+
+// TestWhatServesIsTheFileThatItWasStartedFrom: whatever lies at its path by now, and why another one did not take over is told until one is asked for again.
+func TestWhatServesIsTheFileThatItWasStartedFrom(t *testing.T) {
+	dir := t.TempDir()
+	path := filepath.Join(dir, "p")
+	replace := func(text string) {
+		program(t, filepath.Join(dir, "new"), text)
+		if err := os.Rename(filepath.Join(dir, "new"), path); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, hashed := range []bool{true, false} {
+		synctest.Test(t, func(t *testing.T) {
+			replace("one")
+			r := started(t, func(n int) (*lifetest.Plugin, error) {
+				if n == 1 {
+					return nil, errors.New("it is broken")
+				}
+				return &lifetest.Plugin{}, nil
+			}, func(s *life.Spec, _ *supervise.Deps) { s.Path = path })
+			digest := func() string {
+				d, _ := r.Digest(t.Context())
+				return d
+			}
+			one := ""
+			if hashed {
+				if one = digest(); len(one) != 64 {
+					t.Fatalf("the digest is %q", one)
+				}
+			}
+			replace("two, which is broken")
+			r.Restart()
+			if s := r.is(supervise.Ready, "after it failed"); !strings.Contains(s.Successor, "it is broken") || digest() != one {
+				t.Errorf("%+v, digest %q, want %q", s, digest(), one)
+			}
+			r.die() // Nobody serves now: what counts is what would be started.
+			if s := r.Status(); s.Successor != "" || len(digest()) != 64 || digest() == one {
+				t.Errorf("%+v, digest %q", s, digest())
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var tries atomic.Int64
+		r := started(t, func(int) (*lifetest.Plugin, error) {
+			if tries.Add(1) == 2 {
+				return nil, errors.New("it is broken")
+			}
+			return &lifetest.Plugin{}, nil
+		})
+		r.Restart()
+		if s := r.is(supervise.Ready, "after it failed"); s.Successor == "" {
+			t.Error("why it failed is not told")
+		}
+		r.Restart()
+		if s := r.is(supervise.Ready, "when another came up"); s.Successor != "" {
+			t.Errorf("it is still told that %s", s.Successor)
 		}
 	})
 }

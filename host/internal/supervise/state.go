@@ -30,6 +30,8 @@ type Status struct {
 	Since, Until time.Time
 	// Reason says why it is in backoff or parked; empty otherwise.
 	Reason string
+	// Successor says why the process that was to take over last did not start, while the one before serves on; empty otherwise.
+	Successor string
 	// Pid is 0 without a process. Generation counts the processes of the whole host.
 	Pid        int
 	Generation uint64
