@@ -81,7 +81,8 @@ type salvaging struct {
 }
 
 func (s *salvaging) open(d *disk) error {
-	c, err := openConn(s.path, d, "query_only = ON", "cache_size = -16384")
+	// With writable_schema, which writes nothing here, the engine also opens a file that is shorter than its header says.
+	c, err := openConn(s.path, d, "writable_schema = ON", "query_only = ON", "cache_size = -16384")
 	if err != nil {
 		return err
 	}

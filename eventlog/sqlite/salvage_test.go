@@ -187,6 +187,53 @@ func TestWhatIsSalvagedIsNeverSomethingElse(t *testing.T) {
 	}
 }
 
+// A copy that was cut short is what a full disk leaves. What is salvaged of one is a beginning of what was there as well, and never nothing where only its end is missing.
+func TestSalvageOfAStoreThatIsCutShort(t *testing.T) {
+	s := stocked(t)
+	swept(t, s)
+	want := map[string][]event.Event{}
+	for _, id := range []string{"a", "staged", "empty"} {
+		want[id] = contents(t, s, id)
+	}
+	var size int64
+	err := s.change(nowhere, 0, func(w *writer) (err error) {
+		size, err = w.c.number("PRAGMA page_size")
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := s.dir
+	closeStore(t, s)
+	path := filepath.Join(dir, dbName)
+	whole, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages := int64(len(whole)) / size
+	for _, kept := range []int64{pages - 1, pages * 3 / 4, pages / 2, 3} {
+		if err := os.WriteFile(path, whole[:kept*size], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		before := files(t, dir)[dbName]
+		logs, lost, report := salvage(t, dir)
+		if files(t, dir)[dbName] != before {
+			t.Errorf("%d of %d pages: the store was changed", kept, pages)
+		}
+		for id, events := range logs {
+			if slices.Contains(lost, id) {
+				continue // It goes by another name.
+			}
+			if n := len(events); n > len(want[id]) || !slices.EqualFunc(events, want[id][:n], same) {
+				t.Errorf("%d of %d pages: %s has something else", kept, pages, id)
+			}
+		}
+		if len(report.Problems) == 0 || kept == pages-1 && report.Events == 0 {
+			t.Errorf("%d of %d pages: %+v", kept, pages, report)
+		}
+	}
+}
+
 func TestASalvageThatIsRefused(t *testing.T) {
 	s := stocked(t)
 	none := func(SalvagedLog) error { return nil }
