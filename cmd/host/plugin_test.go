@@ -23,6 +23,7 @@ func TestPluginListShowsWhatItRefuses(t *testing.T) {
 		"a link to nothing":         {func(p string) error { return os.Symlink(p+"-gone", p) }, "", true, 1},
 		"an empty file":             {func(p string) error { return os.WriteFile(p, nil, 0o755) }, "", true, 1},
 		"one that is switched off":  {func(p string) error { return mode(p, 0o777) }, "plugins: {it: {disabled: true}}\n", true, 0},
+		"an empty text":             {func(p string) error { return os.WriteFile(p, nil, 0o644) }, "", false, 0},
 		"a text":                    {func(p string) error { return mode(p, 0o644) }, "", false, 0},
 		"a directory":               {func(p string) error { return os.Mkdir(p, 0o755) }, "", false, 0},
 	} {

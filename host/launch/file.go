@@ -110,12 +110,12 @@ func (f *File) check() error {
 	switch {
 	case !info.Mode().IsRegular():
 		return refuse(FileIrregular, "name a regular file", "is not a regular file")
-	case info.Size() == 0:
-		return refuse(FileEmpty, "copy it again", "is empty")
 	case noexec(f.Path):
 		return refuse(FileNoExec, "move it to another file system", "lies on a file system that is mounted noexec")
 	case !executable(f.Path, info):
 		return refuse(FileNotExecutable, "chmod +x "+f.Path, "is not executable for the host's user")
+	case info.Size() == 0: // Once it is known that it would be a plugin: an empty note beside one is none.
+		return refuse(FileEmpty, "copy it again", "is empty")
 	}
 	if err := f.checkOwner(f.Resolved, info, "the file"); err != nil {
 		return err
