@@ -111,9 +111,9 @@ func run(ctx context.Context, out io.Writer) error {
 
 	// An event that breaks a rule is refused and leaves no trace.
 	_, err = s.Append(ctx, event.UserMessage, map[string]string{"text": "no id, no role"}, session.Intent{Op: event.Append()})
-	fmt.Fprintf(out, "refused: %v\n", err != nil)
+	fmt.Fprintf(out, "refused: %v\n", err)
 	// So is one of a plugin's type that is not what the plugin says it is.
 	_, err = s.Append(ctx, todounit.WriteType, map[string]string{"todos": "water the plants"}, session.Intent{})
-	fmt.Fprintf(out, "refused: %v\n", err != nil)
+	fmt.Fprintf(out, "refused: %v\n", err)
 	return nil
 }

@@ -15,6 +15,6 @@ func Example() {
 	//   todos [{"content":"water the plants","status":"in_progress"}]
 	//   words 4
 	// the feed said: todos is [{"content":"water the plants","status":"in_progress"}] since seq 2
-	// refused: true
-	// refused: true
+	// refused: message-invalid at $.data.id: the message needs an id, a string that is not empty
+	// refused: session "embedded": a pre-commit hook refused: event-schema at $.data.todos: expected array, got string (the type todo/write belongs to plugin assistant)
 }
