@@ -142,7 +142,7 @@ func parseTokens(text []byte) ([]grant, *TokenFileError) {
 			return nil, &TokenFileError{Line: number, Reason: fmt.Sprintf(format, args...)}
 		}
 		if len(fields) != 2 {
-			return refuse("it has %d words and not two: a line is a token, a space and its scopes, with commas and no spaces between them, such as read,append", len(fields))
+			return refuse("it does not have two words but %d: a line is a token, a space and its scopes, with commas and no spaces between them, such as read,append", len(fields))
 		}
 		if strings.ContainsFunc(fields[0], func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return refuse("a token has visible ASCII characters alone: no header carries others")

@@ -210,40 +210,39 @@ func dial(url, tokenFile string) (c *client.Client, err error) {
 	return c, nil
 }
 
-// running gives the server that is named, or that serves the data directory; nil when none does. The store is left alone: what it is asked for is not in there.
-func (p *place) running(ctx context.Context) (*client.Client, error) {
+// running gives the server that is named, or that serves the data directory dir; nil when none does. The store is left alone: what it is asked for is not in there.
+func (p *place) running(ctx context.Context) (server *client.Client, dir string, err error) {
 	tokenFile := cmp.Or(p.tokenFile, os.Getenv("FOLDHOST_TOKEN_FILE"))
 	if p.url != "" {
 		if p.data != "" {
-			return nil, &usageError{errors.New("--url and --data exclude each other: one is a server, the other a directory")}
+			return nil, "", &usageError{errors.New("--url and --data exclude each other: one is a server, the other a directory")}
 		}
-		return dial(p.url, tokenFile)
+		server, err := dial(p.url, tokenFile)
+		return server, "", err
 	}
 	plugins, err := p.plugins.options()
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	data, err := p.dir(plugins.Config)
-	if err != nil {
-		return nil, err
+	if dir, err = p.dir(plugins.Config); err != nil {
+		return nil, "", err
 	}
-	url, err := sqlite.Announced(data)
+	url, err := sqlite.Announced(dir)
 	if url == "" || err != nil {
-		return nil, err
+		return nil, dir, err
 	}
-	server, err := dial(url, cmp.Or(tokenFile, plugins.Config.TokenFile))
-	if err != nil {
-		return nil, err
+	if server, err = dial(url, cmp.Or(tokenFile, plugins.Config.TokenFile)); err != nil {
+		return nil, dir, err
 	}
 	// Who announced it may have ended since. One look, where others would be patient.
 	once, cancel := context.WithTimeout(ctx, ownerTime)
 	defer cancel()
 	if conn, err := new(net.Dialer).DialContext(once, "tcp", addressOf(server.URL())); err == nil {
 		conn.Close()
-		return server, nil
+		return server, dir, nil
 	}
 	server.Close()
-	return nil, ctx.Err()
+	return nil, dir, ctx.Err()
 }
 
 // addressOf is the address of a URL that a server announced, with its port.
@@ -256,9 +255,9 @@ func addressOf(announced string) string {
 }
 
 // noServerError: what was to be done is a server's to do, and none runs.
-type noServerError struct{}
+type noServerError struct{ dir string }
 
-func (*noServerError) Error() string { return "no server runs on the data directory" }
+func (e *noServerError) Error() string { return "no server runs on the data directory " + e.dir }
 
 // embed makes a server of a store, for this process alone.
 func (t *task) embed(ctx context.Context, store *sqlite.Store, data string, plugins *host.PluginOptions) (leave func() error, err error) {

@@ -157,7 +157,7 @@ func (c *converter) take(cmd *cobra.Command, name string) error {
 	for _, w := range taken.Warnings {
 		render.Printf(c.stderr, "foldhost: %s: warning: %s\n", name, w)
 	}
-	return render.Printf(c.stdout, "imported %d events as session %s\n", taken.Seq, taken.Header.ID)
+	return render.Printf(c.stdout, "imported %s as session %s\n", render.Count(taken.Seq, "event"), taken.Header.ID)
 }
 
 // importFailure says by the codes of replay which rule a log breaks.
@@ -271,7 +271,7 @@ func (c *converter) convert(ctx context.Context, name, in, out string) error {
 	if out == "-" {
 		out = "standard output"
 	}
-	return render.Printf(report, "%s %d events to %s in %d lines\n", c.verb, done.Events, out, done.Lines)
+	return render.Printf(report, "%s %s to %s in %s\n", c.verb, render.Count(int64(done.Events), "event"), out, render.Count(int64(done.Lines), "line"))
 }
 
 // form is how out is written, by the flags.

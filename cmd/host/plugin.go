@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/foldhost/foldhost/client"
 	"github.com/foldhost/foldhost/cmd/host/internal/render"
 	"github.com/foldhost/foldhost/event"
 	"github.com/foldhost/foldhost/host"
@@ -57,7 +58,7 @@ func pluginListCommand() *cobra.Command {
 // listPlugins lists those of the server, if there is one and no directory is meant, else those of the directory.
 func (p *place) listPlugins(cmd *cobra.Command, preset string, directory, all bool) error {
 	if !directory {
-		server, err := p.running(cmd.Context())
+		server, _, err := p.running(cmd.Context())
 		if err != nil {
 			return err
 		}
@@ -144,15 +145,18 @@ func pluginRestartCommand() *cobra.Command {
 }
 
 func (p *place) restartPlugin(cmd *cobra.Command, name string) error {
-	server, err := p.running(cmd.Context())
+	server, dir, err := p.running(cmd.Context())
 	if err != nil {
 		return err
 	}
 	if server == nil {
-		return &noServerError{}
+		return &noServerError{dir}
 	}
 	defer server.Close()
 	plugin, err := server.RestartPlugin(cmd.Context(), name)
+	if said, is := errors.AsType[*client.Error](err); is && said.Code == client.CodeNotFound {
+		return &guidedError{err, "foldhost plugin list shows which there are"}
+	}
 	if err != nil {
 		return err
 	}

@@ -385,7 +385,7 @@ func (t *task) appended(a client.Appended, verb string) error {
 	n := len(a.Events)
 	switch n {
 	case 0:
-		render.Printf(t.out, "nothing was open; the log has %d events\n", a.Seq)
+		render.Printf(t.out, "nothing was open; the log has %s\n", render.Count(a.Seq, "event"))
 	case 1:
 		render.Printf(t.out, "%s event %d\n", verb, a.Events[0].Seq)
 	default:
@@ -418,7 +418,7 @@ func sessionForkCommand() *cobra.Command {
 		if p.asJSON {
 			return t.print(child)
 		}
-		return render.Printf(t.out, "forked session %s at %d events\n", child.Header.ID, child.Seq)
+		return render.Printf(t.out, "forked session %s at %s\n", child.Header.ID, render.Count(child.Seq, "event"))
 	})
 }
 

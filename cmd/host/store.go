@@ -70,6 +70,9 @@ func storeCheckCommand() *cobra.Command {
 		} else {
 			err = render.CheckReport(t.out, &report)
 		}
+		if err == nil && !p.asJSON && len(report.Problems) > 0 {
+			err = render.Printf(t.notes, "restore a backup, or save what is whole with foldhost store salvage; docs/commands.md says how\n")
+		}
 		if err == nil && len(report.Problems) > 0 {
 			err = &reportedError{errors.New("the store is damaged")}
 		}

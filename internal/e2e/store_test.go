@@ -126,7 +126,7 @@ func TestImportsThatAreRefused(t *testing.T) {
 			}
 			// A torn tail is dropped with a warning, as everywhere.
 			r = at(t, flags, "", "import", write(t, "log.jsonl", header+note(0, "a")+note(2, "b")), "--id", "torn").want(t, 0)
-			if !strings.Contains(r.stderr, "warning") || !strings.Contains(r.stdout, "1 events") {
+			if !strings.Contains(r.stderr, "warning") || !strings.Contains(r.stdout, "1 event as") {
 				t.Errorf("a torn tail: %s %s", r.stdout, r.stderr)
 			}
 			if r := at(t, flags, "", "session", "list", "--json").want(t, 0); strings.Count(r.stdout, "\n") != 2 {

@@ -136,7 +136,11 @@ func Plugins(w io.Writer, plugins []host.Plugin, passed []discover.Passed, asJSO
 	}
 	b := bufio.NewWriter(w)
 	if len(plugins) == 0 {
-		Printf(b, "There are no plugins. Name their directory with --plugins, or as pluginDir in foldhost.yaml; --all says of each file there why it is none.\n")
+		all := "" // Whoever was told of files of each kind has asked for all.
+		if !slices.ContainsFunc(passed, func(p discover.Passed) bool { return !p.Refused }) {
+			all = "; --all says of each file there why it is none"
+		}
+		Printf(b, "There are no plugins. Name their directory with --plugins, or as pluginDir in foldhost.yaml%s.\n", all)
 	}
 	if err := pluginTable(b, plugins); err != nil {
 		return err

@@ -39,7 +39,7 @@ const (
 
 // Accepted implements host.Watcher.
 func (r *Replay) Accepted(h event.Header, events int64) error {
-	facts := []string{"session " + h.ID, count(events, "event"), time.UnixMilli(h.CreatedAt).UTC().Format("2006-01-02 15:04 UTC")}
+	facts := []string{"session " + h.ID, Count(events, "event"), time.UnixMilli(h.CreatedAt).UTC().Format("2006-01-02 15:04 UTC")}
 	if h.CWD != "" {
 		facts = append(facts, h.CWD)
 	}
@@ -219,7 +219,7 @@ func (r *Replay) fact(name, text string, width int) error {
 }
 
 func (r *Replay) surface(nodes []int64, replacements int64, width int) error {
-	text := count(int64(len(nodes)), "node") + ", " + count(replacements, "replacement")
+	text := Count(int64(len(nodes)), "node") + ", " + Count(replacements, "replacement")
 	if len(nodes) > 0 {
 		text += ": " + seqs(nodes)
 	}
@@ -285,7 +285,8 @@ func visible(lead styled) int {
 	return n
 }
 
-func count(n int64, noun string) string {
+// Count is a number of things, as one event or two events.
+func Count(n int64, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}

@@ -83,7 +83,7 @@ func when(ms int64) string { return time.UnixMilli(ms).UTC().Format("2006-01-02 
 func Session(w io.Writer, style Style, s *client.Session, values *client.Block, surface *client.Surface) error {
 	r := NewReplay(w, style, "")
 	h := &s.Header
-	facts := []string{count(s.Seq, "event"), "created " + when(h.CreatedAt), "last commit " + when(s.UpdatedAt)}
+	facts := []string{Count(s.Seq, "event"), "created " + when(h.CreatedAt), "last commit " + when(s.UpdatedAt)}
 	if s.Live {
 		facts = append(facts, "live")
 	}
@@ -184,7 +184,7 @@ func Verification(w io.Writer, id string, v *client.Verification) error {
 	b := bufio.NewWriter(w)
 	switch {
 	case len(v.Differences) > 0:
-		Printf(b, "session %s: %s at %s\n", id, count(int64(len(v.Differences)), "difference"), count(v.Seq, "event"))
+		Printf(b, "session %s: %s at %s\n", id, Count(int64(len(v.Differences)), "difference"), Count(v.Seq, "event"))
 	case len(v.Keys) == 0:
 		Printf(b, "session %s: there was nothing to compare; are there plugins?\n", id)
 	default:

@@ -28,11 +28,11 @@ func StoreStats(w io.Writer, s *client.StoreStats) error {
 		{"store", fmt.Sprintf("%s, start %d", s.StoreID, s.Boot)},
 		{"file", s.Path},
 		{"durability", s.Durability},
-		{"holds", fmt.Sprintf("%s, %s", count(s.Logs, "session"), count(s.Events, "event"))},
-		{"deleted", fmt.Sprintf("%s still to be swept", count(s.Deleted, "session"))},
+		{"holds", fmt.Sprintf("%s, %s", Count(s.Logs, "session"), Count(s.Events, "event"))},
+		{"deleted", fmt.Sprintf("%s still to be swept", Count(s.Deleted, "session"))},
 		{"position", fmt.Sprint(s.Position)},
 		{"size", fmt.Sprintf("%s, %s of it free, and %s not taken over yet", Bytes(s.Bytes), Bytes(s.Free), Bytes(s.WAL))},
-		{"since start", fmt.Sprintf("%s in %s with %s", count(s.Changes, "change"), count(s.Groups, "transaction"), count(s.Syncs, "sync"))},
+		{"since start", fmt.Sprintf("%s in %s with %s", Count(s.Changes, "change"), Count(s.Groups, "transaction"), Count(s.Syncs, "sync"))},
 	} {
 		Printf(b, "%-12s%s\n", fact[0], fact[1])
 	}
@@ -44,9 +44,9 @@ func CheckReport(w io.Writer, r *client.CheckReport) error {
 	b := bufio.NewWriter(w)
 	found := "nothing is damaged"
 	if n := int64(len(r.Problems)) + r.More; n > 0 {
-		found = count(n, "problem")
+		found = Count(n, "problem")
 	}
-	Printf(b, "%s, %s, %s: %s\n", count(r.Logs, "session"), count(r.Events, "event"), count(r.Rows, "row"), found)
+	Printf(b, "%s, %s, %s: %s\n", Count(r.Logs, "session"), Count(r.Events, "event"), Count(r.Rows, "row"), found)
 	problems(b, r.Problems, r.More)
 	return b.Flush()
 }
@@ -82,13 +82,13 @@ func SavedFile(w io.Writer, f *SalvagedFile) error {
 	if f.HeaderLost {
 		lost = ", with a header that may have been another"
 	}
-	return Printf(w, "%s: %s of session %s%s\n", f.Path, count(f.Events, "event"), f.Session, lost)
+	return Printf(w, "%s: %s of session %s%s\n", f.Path, Count(f.Events, "event"), f.Session, lost)
 }
 
 // Salvaged prints how a salvage went.
 func Salvaged(w io.Writer, dir string, whole, cut, events int64, lost []client.StoreProblem, more int64) error {
 	b := bufio.NewWriter(w)
-	Printf(b, "salvaged %s into %s: %s whole, %s cut\n", count(events, "event"), dir, count(whole, "log"), count(cut, "log"))
+	Printf(b, "salvaged %s into %s: %s whole, %s cut\n", Count(events, "event"), dir, Count(whole, "log"), Count(cut, "log"))
 	Printf(b, "not salvaged, as ever: idempotency keys, and values, which are folded anew\n")
 	problems(b, lost, more)
 	return b.Flush()
