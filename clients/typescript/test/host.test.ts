@@ -185,7 +185,8 @@ test("given a host that is killed and started again, streams go on behind the la
     tracked.store.onChange(look);
     look();
   });
-  assert.deepEqual(states, ["broken", "live"]);
+  // It says so of each connection that there was not, and how many those are is for the machine to say.
+  assert.deepEqual(states.filter((state, i) => state !== states[i - 1]), ["broken", "live"]);
 
   await c.delete("s");
   await until(one, (f) => f.type === "session/deleted");
