@@ -25,7 +25,7 @@ type Options struct {
 	Store eventlog.Store
 	// Logger gets what is contained: failing units, panics of observers and listeners. nil is slog.Default.
 	Logger *slog.Logger
-	// Session and Registry tune the parts. Their Logger, Driver and Epoch are the host's to set. In a host with plugins Registry.BatchDeadline is
+	// Session and Registry tune the parts. Their Logger, Driver, Deleted and Epoch are the host's to set. In a host with plugins Registry.BatchDeadline is
 	// the longest that any of them gets for a batch, from when it is sent, whatever the plugin's own timeout is: a process that misses it is
 	// killed and started again. An instance that the program has registered itself must keep a deadline itself there.
 	Session  session.Options
