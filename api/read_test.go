@@ -158,6 +158,21 @@ func TestWaitingForASeq(t *testing.T) {
 	})
 }
 
+// Messages are the same whether they are kept or read anew for each who asks.
+func TestMessagesThatAreNotKept(t *testing.T) {
+	var bodies []string
+	for _, most := range []int{0, 1} {
+		s := serve(t, func(o *options) { o.host.Session.MaxMessageBytes = most })
+		s.create("s")
+		s.post("/v1/sessions/s/events", `{"events":[`+turn(1)+`,`+turn(2)+`]}`).want(200)
+		s.post("/v1/sessions/s/compact", `{"start":1,"end":1,"message":`+message("sum")+`}`).want(200)
+		bodies = append(bodies, s.get("/v1/sessions/s/messages").want(200).body)
+	}
+	if bodies[0] != bodies[1] || !strings.Contains(bodies[0], "sum") {
+		t.Errorf("kept they are\n%s\nand else\n%s", bodies[0], bodies[1])
+	}
+}
+
 func TestSurfaceAndMessages(t *testing.T) {
 	s := serve(t)
 	s.create("s")

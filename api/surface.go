@@ -1,6 +1,7 @@
 package api
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 )
@@ -37,19 +38,24 @@ func (c *call) readMessages() error {
 	if err != nil {
 		return err
 	}
-	messages, asOf, err := s.MessagesAsOf(c.r.Context())
+	// The answer begins with the first of them, so that what fails before is a problem.
+	separator := `{"messages":[`
+	next := func() {
+		if !c.begun {
+			c.begin(http.StatusOK, "application/json")
+		}
+		c.write([]byte(separator))
+		separator = ","
+	}
+	asOf, err := s.EachMessage(c.r.Context(), func(m json.RawMessage) error {
+		next()
+		return c.write(m)
+	})
 	if err != nil {
 		return err
 	}
-	c.begin(http.StatusOK, "application/json")
-	c.write([]byte(`{"messages":[`))
-	for i, m := range messages {
-		if i > 0 {
-			c.write([]byte{','})
-		}
-		if err := c.write(m); err != nil {
-			return err
-		}
+	if !c.begun {
+		next()
 	}
 	return c.write(append(strconv.AppendInt([]byte(`],"asOfSeq":`), asOf, 10), "}\n"...))
 }

@@ -70,7 +70,7 @@ func (c *core) checkPairs(ctx context.Context, nodes, ranged []int64) error {
 	calls := make([][]string, len(nodes)) // ids of the calls that a node makes
 	results := make([]string, len(nodes)) // id of the call that a node answers
 	answers := make([]bool, len(nodes))
-	err := c.readNodes(ctx, nodes, func(i int, ev *event.Event) {
+	err := c.s.readNodes(ctx, nodes, func(i int, ev *event.Event) error {
 		switch ev.Type {
 		case event.AssistantMessage:
 			for id := range toolCalls(event.MessageOf(ev)) {
@@ -79,6 +79,7 @@ func (c *core) checkPairs(ctx context.Context, nodes, ranged []int64) error {
 		case event.ToolResult:
 			results[i], answers[i] = toolResultCall(ev)
 		}
+		return nil
 	})
 	if err != nil {
 		return err

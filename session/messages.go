@@ -5,6 +5,8 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
+	"math"
 	"slices"
 
 	"github.com/foldhost/foldhost/event"
@@ -69,25 +71,62 @@ func (s *Session) Messages(ctx context.Context) ([]json.RawMessage, error) {
 
 // MessagesAsOf is Messages that also says which seq they are as of: that of the last event that counts, −1 when there is none.
 func (s *Session) MessagesAsOf(ctx context.Context) ([]json.RawMessage, int64, error) {
+	list, _, asOf, err := s.messages(ctx, math.MaxInt)
+	return list, asOf, err
+}
+
+// EachMessage calls yield with each message of MessagesAsOf, and gives the seq that they are as of. It does not hold them all: where there are more than are kept, they are read from the store
+// a page at a time, and no append, no other reader and no deletion waits for yield. It ends with the first error of yield, and with one of reading in the middle.
+func (s *Session) EachMessage(ctx context.Context, yield func(json.RawMessage) error) (asOf int64, err error) {
+	list, nodes, asOf, err := s.messages(ctx, s.set.o.MaxMessageBytes)
+	if err != nil {
+		return 0, err
+	}
+	for _, msg := range list {
+		if err := yield(msg); err != nil {
+			return asOf, err
+		}
+	}
+	for len(nodes) > 0 {
+		// A message that replaces others stands where they stood, before what is older than itself: the nodes are in the order of the log in between.
+		run := 1
+		for run < len(nodes) && nodes[run] > nodes[run-1] {
+			run++
+		}
+		if err := s.readNodes(ctx, nodes[:run], func(_ int, ev *event.Event) error {
+			if msg := event.MessageOf(ev); msg != nil {
+				return yield(msg)
+			}
+			return nil
+		}); err != nil {
+			return asOf, err
+		}
+		nodes = nodes[run:]
+	}
+	return asOf, nil
+}
+
+// messages gives the list, or, where it has more than most bytes, the nodes that it is to be read by.
+func (s *Session) messages(ctx context.Context, most int) (list []json.RawMessage, nodes []int64, asOf int64, err error) {
 	c, err := s.touch(ctx)
 	if err != nil {
-		return nil, 0, err
+		return nil, nil, 0, err
 	}
 	defer c.slot.release()
 	if list, asOf, ok := c.keptMessages(); ok {
-		return list, asOf, nil
+		return list, nil, asOf, nil
 	}
 	// One builder at a time: who waits finds what the other has built.
 	select {
 	case c.building <- struct{}{}:
 		defer func() { <-c.building }()
 	case <-ctx.Done():
-		return nil, 0, ctx.Err()
+		return nil, nil, 0, ctx.Err()
 	}
 	if list, asOf, ok := c.keptMessages(); ok {
-		return list, asOf, nil
+		return list, nil, asOf, nil
 	}
-	return c.buildMessages(ctx)
+	return c.buildMessages(ctx, most)
 }
 
 func (c *core) keptMessages() (list []json.RawMessage, asOf int64, ok bool) {
@@ -97,8 +136,8 @@ func (c *core) keptMessages() (list []json.RawMessage, asOf int64, ok bool) {
 }
 
 // buildMessages reads the messages of the surface from the store without a lock, and keeps them if it can catch up with what
-// is appended meanwhile.
-func (c *core) buildMessages(ctx context.Context) (first []json.RawMessage, asOf int64, err error) {
+// is appended meanwhile. Where they have more than most bytes, it gives the nodes instead.
+func (c *core) buildMessages(ctx context.Context, most int) (first []json.RawMessage, over []int64, asOf int64, err error) {
 	var list []json.RawMessage
 	var done int
 	var generation int64
@@ -112,24 +151,39 @@ func (c *core) buildMessages(ctx context.Context) (first []json.RawMessage, asOf
 		if round > 0 && len(nodes) == done {
 			c.messages.set(list, c.set.o.MaxMessageBytes)
 			c.mu.Unlock()
-			return slices.Clip(list), last, nil
+			return slices.Clip(list), nil, last, nil
 		}
 		c.mu.Unlock()
-		more, err := c.readMessages(ctx, nodes[done:])
+		more, err := c.readMessages(ctx, nodes[done:], most)
+		if err == errMany && round == 0 {
+			return nil, nodes, last, nil
+		}
+		if err == errMany {
+			break
+		}
 		if err != nil {
-			return nil, 0, err
+			return nil, nil, 0, err
 		}
 		list, done, generation = append(list, more...), len(nodes), now
 		if round == 0 {
 			first, asOf = slices.Clip(list), last
 		}
 	}
-	return first, asOf, nil
+	return first, nil, asOf, nil
 }
 
-func (c *core) readMessages(ctx context.Context, nodes []int64) ([]json.RawMessage, error) {
+// errMany ends a reading of messages that have more bytes than were wanted.
+var errMany = errors.New("the messages are many")
+
+func (c *core) readMessages(ctx context.Context, nodes []int64, most int) ([]json.RawMessage, error) {
 	messages := make([]json.RawMessage, len(nodes))
-	err := c.readNodes(ctx, nodes, func(i int, ev *event.Event) { messages[i] = messageOf(ev) })
+	err := c.s.readNodes(ctx, nodes, func(i int, ev *event.Event) error {
+		messages[i] = messageOf(ev)
+		if most -= len(messages[i]); most < 0 {
+			return errMany
+		}
+		return nil
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -137,28 +191,30 @@ func (c *core) readMessages(ctx context.Context, nodes []int64) ([]json.RawMessa
 }
 
 // readNodes reads the events of nodes in the order of the log, which replacements make another than that of the nodes, and calls f with the index of
-// each. Each page begins at a node, so that what was replaced since is passed over where there is much of it.
-func (c *core) readNodes(ctx context.Context, nodes []int64, f func(i int, ev *event.Event)) error {
+// each, up to the first error of f. Each page begins at a node, so that what was replaced since is passed over where there is much of it.
+func (s *Session) readNodes(ctx context.Context, nodes []int64, f func(i int, ev *event.Event) error) error {
 	order := make([]int, len(nodes))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int { return cmp.Compare(nodes[a], nodes[b]) })
-	q := eventlog.Query{Life: c.life(), Types: surfaceTypes}
+	q := eventlog.Query{Life: s.life(), Types: surfaceTypes}
 	for len(order) > 0 {
 		q.From, q.To = max(q.From, nodes[order[0]]), nodes[order[len(order)-1]]+1
-		page, err := c.set.store.Read(ctx, q)
+		page, err := s.set.store.Read(ctx, q)
 		if err != nil {
 			return notFound(err)
 		}
 		for i := range page.Events {
 			if len(order) > 0 && page.Events[i].Seq == nodes[order[0]] {
-				f(order[0], &page.Events[i])
+				if err := f(order[0], &page.Events[i]); err != nil {
+					return err
+				}
 				order = order[1:]
 			}
 		}
 		if len(order) > 0 && (page.Next > nodes[order[0]] || page.Next >= page.End) {
-			return &eventlog.CorruptError{ID: c.s.id, Seq: nodes[order[0]], Reason: "an event of the surface is missing"}
+			return &eventlog.CorruptError{ID: s.id, Seq: nodes[order[0]], Reason: "an event of the surface is missing"}
 		}
 		q.From = page.Next
 	}

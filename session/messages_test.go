@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -177,6 +179,56 @@ func TestMessagesBeyondTheirBoundAreNotKept(t *testing.T) {
 	for range 2 {
 		wantEqual(t, "messages", messageIDs(messages(t, s)), []string{"u-a", "u-b", "u-c"})
 		wantEqual(t, "events read beyond the bound", store.Counts().Read, 3)
+	}
+}
+
+// Given more messages than may be kept, when they are given one by one, then they are those of the list, in its order, and the first comes before most of them have been read.
+func TestMessagesOneByOne(t *testing.T) {
+	many := []step{user("m0")}
+	for i := 1; i < 20; i++ {
+		many = append(many, user(fmt.Sprint("m", i)))
+	}
+	for name, steps := range map[string][]step{
+		"none":           nil,
+		"many":           many,
+		"replaced":       append(many[:20:20], user("x").replacing(3, 5, 3, 4, 5), note("n"), user("y").replacing(0, 1, 0, 1)),
+		"replaced again": append(many[:20:20], user("x").replacing(3, 5, 3, 4, 5), user("y").replacing(20, 6, 20, 6), user("z").replacing(2, 2, 2), user("end")),
+	} {
+		for _, most := range []int{1, 0} {
+			t.Run(fmt.Sprintf("%s, of %d bytes", name, most), func(t *testing.T) {
+				store := logtest.Slow(logtest.Short(memory.New(), 2))
+				o := quiet()
+				o.MaxMessageBytes = most
+				s := create(t, newSet(t, store, o), session.New{})
+				if len(steps) > 0 {
+					appendAll(t, s, steps...)
+				}
+				store.Counts()
+				var got []json.RawMessage
+				read := 0
+				asOf, err := s.EachMessage(t.Context(), func(m json.RawMessage) error {
+					if len(got) == 0 {
+						read = store.Counts().Read
+					}
+					got = append(got, m)
+					return nil
+				})
+				want, last, failed := s.MessagesAsOf(t.Context())
+				if err != nil || failed != nil {
+					t.Fatal(err, failed)
+				}
+				wantEqual(t, "the messages", messageIDs(got), messageIDs(want))
+				wantEqual(t, "as of", asOf, last)
+				if most > 0 && read > 8 {
+					t.Errorf("%d events were read before the first message was given", read)
+				}
+				stop := errors.New("no more")
+				given := 0
+				if _, err := s.EachMessage(t.Context(), func(json.RawMessage) error { given++; return stop }); len(want) > 0 && (err != stop || given != 1) {
+					t.Errorf("after an error %d were given, and %v", given, err)
+				}
+			})
+		}
 	}
 }
 
