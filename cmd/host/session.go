@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -128,6 +130,9 @@ func sessionShowCommand() *cobra.Command {
 		}
 		if p.asJSON {
 			return t.print(out)
+		}
+		if !past && slices.ContainsFunc(slices.Collect(maps.Values(out.Projections.Unavailable)), func(u client.Unavailable) bool { return u.Code == "faulted" }) {
+			render.Printf(t.notes, "foldhost: what has faulted is folded no further; once its plugin is mended, foldhost session retry %s tries it again\n", t.args[0])
 		}
 		return render.Session(t.out, t.style, &out.Session, &out.Projections, out.Surface)
 	})

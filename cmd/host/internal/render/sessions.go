@@ -182,13 +182,16 @@ func flushed(r *Replay, err error) error {
 // Verification prints what a comparison found.
 func Verification(w io.Writer, id string, v *client.Verification) error {
 	b := bufio.NewWriter(w)
+	compared := slices.DeleteFunc(slices.Clone(v.Keys), func(key string) bool { _, late := v.Unavailable[key]; return late })
 	switch {
 	case len(v.Differences) > 0:
 		Printf(b, "session %s: %s at %s\n", id, Count(int64(len(v.Differences)), "difference"), Count(v.Seq, "event"))
 	case len(v.Keys) == 0:
 		Printf(b, "session %s: there was nothing to compare; are there plugins?\n", id)
+	case len(compared) == 0:
+		Printf(b, "session %s: nothing could be compared\n", id)
 	default:
-		Printf(b, "session %s: %s what the log gives: %s\n", id, are(len(v.Keys)), strings.Join(v.Keys, ", "))
+		Printf(b, "session %s: %s what the log gives: %s\n", id, are(len(compared)), strings.Join(compared, ", "))
 	}
 	for _, d := range v.Differences {
 		Printf(b, "  %s: the %s as of seq %d is %s and the log gives %s\n", d.Key, d.What, d.Seq, nothing(d.Served), nothing(d.Folded))

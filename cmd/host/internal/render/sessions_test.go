@@ -51,6 +51,21 @@ func TestSessionsAreHarmless(t *testing.T) {
 	}
 }
 
+// What was not compared is not among what is right.
+func TestVerificationSaysWhatWasCompared(t *testing.T) {
+	faulted := map[string]client.Unavailable{"goal": {Code: "faulted", Message: "failed at seq 3"}}
+	for want, v := range map[string]client.Verification{
+		"session s: its 2 values are what the log gives: goal, title\n":                                          {Keys: []string{"goal", "title"}},
+		"session s: its value is what the log gives: title\n  goal was not compared: faulted: failed at seq 3\n": {Keys: []string{"goal", "title"}, Unavailable: faulted},
+		"session s: nothing could be compared\n  goal was not compared: faulted: failed at seq 3\n":              {Keys: []string{"goal"}, Unavailable: faulted},
+	} {
+		var out strings.Builder
+		if err := Verification(&out, "s", &v); err != nil || out.String() != want {
+			t.Errorf("%q, %v, want %q", out.String(), err, want)
+		}
+	}
+}
+
 // Each figure of a store stands in a column of its own.
 func TestStoreStats(t *testing.T) {
 	var out strings.Builder
