@@ -142,6 +142,9 @@ func errorOf(doing string, res *http.Response) *Error {
 		if to := res.Header.Get("Location"); to != "" && res.StatusCode/100 == 3 {
 			p.Detail += fmt.Sprintf("; it leads to %q, which is not followed: take the URL of the server itself", to)
 		}
+		if strings.HasPrefix(string(text), "Client sent an HTTP request to an HTTPS server") { // What net/http says there.
+			p.Detail += "; the server speaks HTTPS: begin the URL with https://"
+		}
 	}
 	p.Status = res.StatusCode
 	e := p.error(doing)

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -111,5 +112,21 @@ func TestAPageIsNoStream(t *testing.T) {
 		if n != 2 {
 			t.Errorf("%d answers of %q are errors", n, kind)
 		}
+	}
+}
+
+// A server with TLS says to requests without that they are that, in plain text, and the error says what to write in place of it.
+func TestAServerWithTLSIsTold(t *testing.T) {
+	server := httptest.NewUnstartedServer(http.NotFoundHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0)
+	server.StartTLS()
+	defer server.Close()
+	c, err := client.New(client.Options{URL: strings.Replace(server.URL, "https:", "http:", 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if _, err := c.Get(t.Context(), "s"); err == nil || !strings.Contains(err.Error(), "begin the URL with https://") {
+		t.Errorf("%v", err)
 	}
 }
