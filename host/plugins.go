@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -76,6 +77,9 @@ func newPlugins(o PluginOptions, logger *slog.Logger) (*plugins, []planned, erro
 	found, passed, err := discover.Dir(dir, named)
 	if err != nil {
 		return nil, nil, err
+	}
+	if abs, err := filepath.Abs(dir); err == nil {
+		dir = abs // Whoever reads what is missing may be elsewhere.
 	}
 	p := &plugins{logger: logger, passed: passed, warnings: map[string][]string{}, told: map[string]bool{}}
 	paths := map[string]string{}
