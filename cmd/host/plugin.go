@@ -141,6 +141,9 @@ func pluginRestartCommand() *cobra.Command {
 		},
 	}
 	p.register(cmd.Flags())
+	for _, name := range []string{"plugins", "verbose"} { // Taken, as by the other commands, and without a use: nothing is started here.
+		cmd.Flags().MarkHidden(name)
+	}
 	return cmd
 }
 
