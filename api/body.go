@@ -2,7 +2,6 @@ package api
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -204,7 +203,11 @@ func (c *call) contentType(want string, codings ...string) error {
 	if coding != "" {
 		detail += fmt.Sprintf(", encoded as %q", coding)
 	}
-	return &Problem{Status: http.StatusUnsupportedMediaType, Code: CodeContentType, Detail: fmt.Sprintf("%s: send Content-Type: %s in UTF-8, encoded as %s", detail, want, cmp.Or(listing(codings), "nothing else"))}
+	how := "without a Content-Encoding"
+	if len(codings) > 0 {
+		how += ", or with " + listing(codings)
+	}
+	return &Problem{Status: http.StatusUnsupportedMediaType, Code: CodeContentType, Detail: fmt.Sprintf("%s: send Content-Type: %s in UTF-8, %s", detail, want, how)}
 }
 
 // bodyProblem says what is wrong with the JSON of a body. That it is JSON at all, and says each thing once, is a matter of the request; numbers and
