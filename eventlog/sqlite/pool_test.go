@@ -3,7 +3,10 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
+
+	"github.com/foldhost/foldhost/event"
 )
 
 // ending is a context that ends once it was asked so often whether it has.
@@ -53,5 +56,40 @@ func TestAReaderInATransactionIsGivenUp(t *testing.T) {
 	}
 	for range cap(s.readers.slots) {
 		holds(t, s, "a", row(0, 3))
+	}
+}
+
+// Given a reader that has read much in large values, another takes its place, and what it read is right; small values, however many, keep it.
+func TestAReaderOfLargeValuesIsReplaced(t *testing.T) {
+	for name, c := range map[string]struct {
+		bytes, events int
+		kept          bool
+	}{
+		"events of 12 MiB":                {12 << 20, 3, false},
+		"one event of 12 MiB":             {12 << 20, 1, true},
+		"one event, larger than all room": {40 << 20, 1, false},
+		"events of 1 MiB less a little":   {largeValue - 2, 40, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := reopen(t, t.TempDir(), Options{Readers: 1})
+			defer closeStore(t, s)
+			var events []event.Event
+			for seq := range int64(c.events) {
+				events = append(events, ev("t", seq, `"`+strings.Repeat("x", c.bytes)+`"`))
+			}
+			create(t, s, "a", events...)
+			reader := func() (r *reader) {
+				r = <-s.readers.slots
+				s.readers.slots <- r
+				return r
+			}
+			before := reader()
+			holds(t, s, "a", events)
+			if after := reader(); (after == before) != c.kept {
+				t.Errorf("the reader was kept: %v", after == before)
+			}
+			holds(t, s, "a", events)
+		})
 	}
 }

@@ -252,6 +252,7 @@ func (r *reader) readEvent(st *sqlite3.Stmt, l *log) (event.Event, error) {
 	if st.ColumnType(5) != sqlite3.NULL {
 		extra = st.ColumnRawBlob(5)
 	}
+	r.had(len(ev.Data) + len(extra))
 	fault := func(reason string) error { return &eventlog.CorruptError{ID: l.id, Seq: ev.Seq, Reason: reason} }
 	sum := st.ColumnInt64(6)
 	var known bool

@@ -63,7 +63,9 @@ func (r *reader) rowsOf(l *log) (set eventlog.RowSet, err error) {
 		return set, err
 	}
 	err = each(r.rows, func(st *sqlite3.Stmt) (bool, error) {
-		if row, whole := readRow(st, l.n); whole {
+		row, whole := readRow(st, l.n)
+		r.had(len(row.Data))
+		if whole {
 			set.Rows = append(set.Rows, row)
 		}
 		return true, nil
@@ -80,6 +82,7 @@ func (s *Store) PastRow(ctx context.Context, life eventlog.Life, key string, seq
 		}
 		return each(r.past, func(st *sqlite3.Stmt) (bool, error) {
 			row, ok = readRow(st, l.n)
+			r.had(len(row.Data))
 			return !ok, nil
 		}, l.n, key, seq, l.seq)
 	})
