@@ -23,6 +23,7 @@ func kill(t testing.TB, pid int) {
 	p, err := os.FindProcess(pid)
 	if err == nil {
 		err = p.Kill()
+		p.Release() // Its descriptor would be there until the next collection, and is counted by a test.
 	}
 	if err != nil {
 		t.Fatal(err)
