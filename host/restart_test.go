@@ -125,7 +125,7 @@ func TestValuesDoNotTellOfTheHost(t *testing.T) {
 		s := newSession(t, h, "s")
 		pid := plugin(t, h, "wrong").Pid
 		if err := os.Remove(file); err != nil {
-			t.Skipf("a file that runs cannot be removed here: %v", err)
+			t.Skipf("skipped: a file that runs cannot be removed here: %v", err)
 		}
 		kill(t, pid)
 		eventually(t, "it is parked", func() bool { return plugin(t, h, "wrong").State == host.PluginParked })

@@ -28,15 +28,21 @@ func suspectIn(w *world, p *fakeplugin.Plugin, gs []*Registration) {
 	synctest.Wait()
 }
 
+// suspected is a world whose session is suspectIn, and another session that waits for the same process.
+func suspected(t *testing.T) (w *world, p *fakeplugin.Plugin, gs []*Registration, other *sampleLog, o *Session) {
+	w = given(t, Options{ReadWait: time.Minute})
+	p, gs = w.plugin("p", fakeplugin.Counter("n", "a"))
+	other = newSampleLog("o")
+	o = w.r.Attach(other, "", -1, Rows{})
+	w.append("a")
+	w.values(0, "n", "1")
+	suspectIn(w, p, gs)
+	return w, p, gs, other, o
+}
+
 func TestASuspectWhoseLogCannotBeReadKeepsNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := given(t, Options{ReadWait: time.Minute})
-		p, gs := w.plugin("p", fakeplugin.Counter("n", "a"))
-		other := newSampleLog("o")
-		o := w.r.Attach(other, "", -1, Rows{})
-		w.append("a")
-		w.values(0, "n", "1")
-		suspectIn(w, p, gs)
+		w, p, gs, other, o := suspected(t)
 		w.log.mu.Lock()
 		w.log.err = errors.New("the disk is gone")
 		w.log.mu.Unlock()
@@ -263,13 +269,7 @@ func TestACellIsNotConvictedByKillsFromOutside(t *testing.T) {
 // A session may go cold while its suspect is tried; who waits for that goes on.
 func TestASuspectWhoseSessionIsDetachedKeepsNobodyWaiting(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := given(t, Options{ReadWait: time.Minute})
-		p, gs := w.plugin("p", fakeplugin.Counter("n", "a"))
-		other := newSampleLog("o")
-		o := w.r.Attach(other, "", -1, Rows{})
-		w.append("a")
-		w.values(0, "n", "1")
-		suspectIn(w, p, gs)
+		w, p, gs, other, o := suspected(t)
 		open := w.shut()
 		defer open()
 		gs[0].Resume(p.Start())
@@ -293,13 +293,7 @@ func TestASuspectWhoseSessionIsDetachedKeepsNobodyWaiting(t *testing.T) {
 // A suspect is tried alone: while its batch is out nobody else's is, or the next death would speak against both.
 func TestNothingElseIsInFlightWhileASuspectIsTried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := given(t, Options{ReadWait: time.Minute})
-		p, gs := w.plugin("p", fakeplugin.Counter("n", "a"))
-		other := newSampleLog("o")
-		o := w.r.Attach(other, "", -1, Rows{})
-		w.append("a")
-		w.values(0, "n", "1")
-		suspectIn(w, p, gs)
+		w, p, gs, other, o := suspected(t)
 		hold := make(chan struct{})
 		p.Add(fakeplugin.Hold(fakeplugin.AtBatch, hold).Once())
 		p.Forget()

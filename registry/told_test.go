@@ -95,27 +95,34 @@ func TestAKeyThatWasLateFollowsAlsoInABusySession(t *testing.T) {
 	})
 }
 
+// heardLate is what a listener hears who is busy with the first change of a session while the next come and something happens.
+func heardLate(t *testing.T, happens func(*world)) (heard []string) {
+	w := given(t, Options{})
+	w.register("p", fakeplugin.Counter("n", "a"), fakeplugin.Counter("m", "a"))
+	busy := make(chan struct{})
+	defer w.r.OnChange(func(c Change) {
+		<-busy
+		heard = append(heard, line(c))
+	})()
+	w.append("a")
+	synctest.Wait()
+	w.append("a")
+	happens(w)
+	close(busy)
+	synctest.Wait()
+	return heard
+}
+
 func TestADeletedSessionIsNotHeardOfAnyMore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := given(t, Options{})
-		w.register("p", fakeplugin.Counter("n", "a"), fakeplugin.Counter("m", "a"))
-		busy := make(chan struct{})
-		var heard []string
-		defer w.r.OnChange(func(c Change) {
-			<-busy
-			heard = append(heard, line(c))
-		})()
-		w.append("a")
-		synctest.Wait()
-		w.append("a")
-		w.s.Detach(true)
-		// Another life of the same name, in which nothing has happened.
-		w.log.mu.Lock()
-		w.log.events = nil
-		w.log.mu.Unlock()
-		w.attach(Rows{})
-		close(busy)
-		synctest.Wait()
+		heard := heardLate(t, func(w *world) {
+			w.s.Detach(true)
+			// Another life of the same name, in which nothing has happened.
+			w.log.mu.Lock()
+			w.log.events = nil
+			w.log.mu.Unlock()
+			w.attach(Rows{})
+		})
 		if len(heard) != 1 {
 			t.Errorf("heard %q; one may have been on its way, and no more", heard)
 		}
@@ -380,20 +387,7 @@ func TestAReaderWaitsForNoKeyThatHasFailed(t *testing.T) {
 // What has been told of a session that goes cold is still heard.
 func TestAListenerHearsTheLastOfASessionThatGoesCold(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := given(t, Options{})
-		w.register("p", fakeplugin.Counter("n", "a"), fakeplugin.Counter("m", "a"))
-		busy := make(chan struct{})
-		var heard []string
-		defer w.r.OnChange(func(c Change) {
-			<-busy
-			heard = append(heard, line(c))
-		})()
-		w.append("a")
-		synctest.Wait()
-		w.append("a")
-		w.s.Detach(false)
-		close(busy)
-		synctest.Wait()
+		heard := heardLate(t, func(w *world) { w.s.Detach(false) })
 		if !contains(heard, "s n@1=2") || !contains(heard, "s m@1=2") {
 			t.Errorf("heard %q", heard)
 		}

@@ -139,12 +139,8 @@ const inProcess = "http://in-process"
 // connect finds the server or becomes it. leave lets go of it again.
 func (t *task) connect(ctx context.Context, n need) (leave func() error, err error) {
 	p := t.place
-	tokenFile := cmp.Or(p.tokenFile, os.Getenv("FOLDHOST_TOKEN_FILE"))
 	if p.url != "" {
-		if p.data != "" {
-			return nil, &usageError{errors.New("--url and --data exclude each other: one is a server, the other a directory")}
-		}
-		return t.dial(p.url, tokenFile) // A configuration is about another server.
+		return t.talk(p.named())
 	}
 	plugins, err := p.plugins.options()
 	if err != nil {
@@ -175,7 +171,7 @@ func (t *task) connect(ctx context.Context, n need) (leave func() error, err err
 			return nil, err
 		}
 		if owner.URL != "" {
-			return t.dial(owner.URL, cmp.Or(tokenFile, file.TokenFile))
+			return t.talk(dial(owner.URL, cmp.Or(p.tokens(), file.TokenFile)))
 		}
 		if time.Since(began) > ownerTime {
 			return nil, err
@@ -188,12 +184,24 @@ func (t *task) connect(ctx context.Context, n need) (leave func() error, err err
 	}
 }
 
-// dial talks to a server.
-func (t *task) dial(url, tokenFile string) (leave func() error, err error) {
-	if t.Client, err = dial(url, tokenFile); err != nil {
+// talk talks to a server, unless that cannot be.
+func (t *task) talk(server *client.Client, err error) (leave func() error, _ error) {
+	if err != nil {
 		return nil, err
 	}
-	return func() error { t.Client.Close(); return nil }, nil
+	t.Client = server
+	return func() error { server.Close(); return nil }, nil
+}
+
+// tokens is the file whose first token is sent, of the flag or the environment; empty for none.
+func (p *place) tokens() string { return cmp.Or(p.tokenFile, os.Getenv("FOLDHOST_TOKEN_FILE")) }
+
+// named is the server of --url, which no configuration is about.
+func (p *place) named() (*client.Client, error) {
+	if p.data != "" {
+		return nil, &usageError{errors.New("--url and --data exclude each other: one is a server, the other a directory")}
+	}
+	return dial(p.url, p.tokens())
 }
 
 // dial makes a client of a server, with the first token of a file, if one is named.
@@ -212,12 +220,8 @@ func dial(url, tokenFile string) (c *client.Client, err error) {
 
 // running gives the server that is named, or that serves the data directory dir; nil when none does. The store is left alone: what it is asked for is not in there.
 func (p *place) running(ctx context.Context) (server *client.Client, dir string, err error) {
-	tokenFile := cmp.Or(p.tokenFile, os.Getenv("FOLDHOST_TOKEN_FILE"))
 	if p.url != "" {
-		if p.data != "" {
-			return nil, "", &usageError{errors.New("--url and --data exclude each other: one is a server, the other a directory")}
-		}
-		server, err := dial(p.url, tokenFile)
+		server, err := p.named()
 		return server, "", err
 	}
 	plugins, err := p.plugins.options()
@@ -231,7 +235,7 @@ func (p *place) running(ctx context.Context) (server *client.Client, dir string,
 	if url == "" || err != nil {
 		return nil, dir, err
 	}
-	if server, err = dial(url, cmp.Or(tokenFile, plugins.Config.TokenFile)); err != nil {
+	if server, err = dial(url, cmp.Or(p.tokens(), plugins.Config.TokenFile)); err != nil {
 		return nil, dir, err
 	}
 	// Who announced it may have ended since. One look, where others would be patient.

@@ -19,16 +19,7 @@ import (
 
 // A disk that is really full: appends are refused, nothing is lost or half there, reads go on, and all is well when there is room again.
 func TestATrulyFullDisk(t *testing.T) {
-	asRoot(t)
-	disk := t.TempDir()
-	if err := unix.Mount("tmpfs", disk, "tmpfs", 0, "size=6m"); err != nil {
-		t.Skipf("skipped: mounting is not permitted here: %v", err)
-	}
-	t.Cleanup(func() {
-		if err := unix.Unmount(disk, unix.MNT_DETACH); err != nil {
-			t.Error(err)
-		}
-	})
+	disk, _ := small(t, "tmpfs")
 	dir := filepath.Join(disk, "data")
 	s := reopen(t, dir, Options{walPages: 200})
 	create(t, s, "a")
